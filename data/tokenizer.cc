@@ -237,7 +237,11 @@ void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size) {
        "sentinels); set it to {}",
        vocabulary_size, tokens, tokenizer.piece_count(),
        tokenizer.first_piece_id() > 0 ? ", padding" : "", tokenizer.extra_ids(),
-       DivideUp(tokens, 128) * 128);
+       VocabularySizeFor(tokenizer));
+}
+
+int32_t VocabularySizeFor(const Tokenizer& tokenizer) {
+  return DivideUp(tokenizer.vocabulary_size(), 128) * 128;
 }
 
 }  // namespace syntra

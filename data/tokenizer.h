@@ -113,4 +113,7 @@ void CheckHasEos(const Tokenizer& tokenizer);
 // Throws Error(kConfig) if there are more tokens than rows, and Error(kData) as CheckHasEos does.
 void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size);
 
+// How many embedding rows are enough for its tokens: a multiple of 128.
+int32_t VocabularySizeFor(const Tokenizer& tokenizer);
+
 }  // namespace syntra

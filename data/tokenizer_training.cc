@@ -72,6 +72,14 @@ int64_t ReadDocuments(const Path& path, const TokenizerTraining& training, int64
   return ledger.records() - ledger.bad();
 }
 
+// A message of the library that advises an option, with the name that ours has.
+std::string WithOurOption(std::string message) {
+  constexpr std::string_view kTheirs = "--character_coverage", kOurs = "--coverage";
+  const size_t at = message.find(kTheirs);
+  if (at != std::string::npos) message.replace(at, kTheirs.size(), kOurs);
+  return message;
+}
+
 }  // namespace
 
 TrainedTokenizer TrainTokenizer(const TokenizerTraining& training) {
@@ -108,7 +116,7 @@ TrainedTokenizer TrainTokenizer(const TokenizerTraining& training) {
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &result.model);
   if (!status.ok()) {
     Fail(ExitCode::kConfig, "cannot train a tokenizer of {} pieces on {} documents: {}",
-         training.pieces, result.documents, ReasonOfStatus(status.message()));
+         training.pieces, result.documents, WithOurOption(ReasonOfStatus(status.message())));
   }
   return result;
 }

@@ -64,8 +64,9 @@ class GradientRule {
   virtual Recorder& recorder() = 0;
   virtual const Attributes& attributes() const = 0;
   virtual int inputs() const = 0;  // how many
-  virtual Value input(int i) const = 0;
-  virtual Value output(int i) const = 0;
+  // These may record the value again, where it was not kept.
+  virtual Value input(int i) = 0;
+  virtual Value output(int i) = 0;
   // Absent if the objective does not depend on the output.
   virtual Value output_gradient(int i) const = 0;
   // Whether the gradient of input i is needed.

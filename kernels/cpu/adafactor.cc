@@ -147,12 +147,11 @@ void ApplyFactored(const AdafactorMatrices& m, const float* gradient, float scal
 }
 
 void AdafactorFactored(const AdafactorMatrices& m, const AdafactorHyper& hyper,
-                       const float* gradient, float* p, float* row_average, float* column_average,
-                       std::byte* workspace) {
+                       const AdafactorTensors& tensors, std::byte* workspace) {
   const FactoredScratch scratch(m, workspace);
-  SumSecondMoments(m, gradient, hyper.gradient_scale, p, scratch);
-  UpdateFactors(m, hyper.beta2, row_average, column_average, scratch);
-  SumUpdates(m, gradient, hyper.gradient_scale, scratch);
+  SumSecondMoments(m, tensors.gradient, hyper.gradient_scale, tensors.p, scratch);
+  UpdateFactors(m, hyper.beta2, tensors.row_average, tensors.column_average, scratch);
+  SumUpdates(m, tensors.gradient, hyper.gradient_scale, scratch);
   double x_squares = 0.0, p_squares = 0.0;
   for (int64_t item = 0; item < m.block_count(); ++item) {
     x_squares += scratch.x_squares[item];
@@ -160,11 +159,13 @@ void AdafactorFactored(const AdafactorMatrices& m, const AdafactorHyper& hyper,
   }
   const int64_t count = m.matrices * m.rows * m.columns;
   const float step = AdafactorStep(hyper, x_squares, p_squares, count);
-  ApplyFactored(m, gradient, step * hyper.gradient_scale, p, scratch);
+  ApplyFactored(m, tensors.gradient, step * hyper.gradient_scale, tensors.p, scratch);
 }
 
-void AdafactorFull(const AdafactorHyper& hyper, const float* gradient, float* p, float* average,
-                   int64_t count, double* partial) {
+void AdafactorFull(const AdafactorHyper& hyper, const AdafactorTensors& tensors, int64_t count,
+                   double* partial) {
+  const float* gradient = tensors.gradient;
+  float *p = tensors.p, *average = tensors.average;
   const FloatTag d;
   const hn::ScalableTag<double> d64;
   const int64_t blocks = ElementBlocks(count);
@@ -214,19 +215,23 @@ HWY_EXPORT(AdafactorFull);
 namespace {
 
 bool ChangesAnything(const KernelArguments& arguments) {
-  return std::isfinite(Input<float>(arguments, 1)[hyper::kGradientScale]);
+  return std::isfinite(Input<float>(arguments, adafactor::kHyper)[hyper::kGradientScale]);
 }
 
 AdafactorHyper HyperOf(const KernelArguments& arguments, double clip_threshold) {
-  const float* hyper = Input<float>(arguments, 1);
-  return {hyper[hyper::kRate], hyper[hyper::kBeta2], clip_threshold, hyper[hyper::kGradientScale]};
+  const float* hyper = Input<float>(arguments, adafactor::kHyper);
+  return {.rate = hyper[hyper::kRate],
+          .beta2 = hyper[hyper::kBeta2],
+          .clip_threshold = clip_threshold,
+          .gradient_scale = hyper[hyper::kGradientScale]};
 }
 
 }  // namespace
 
 std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
-  const Shape shape = call.inputs[0].shape;
-  if (!IsF32(call.inputs[0])) return std::nullopt;
+  const TensorType& gradient = call.inputs[adafactor::kGradient];
+  const Shape shape = gradient.shape;
+  if (!IsF32(gradient)) return std::nullopt;
   const double clip_threshold = call.attributes.Number("clip_threshold");
   const int64_t row_axis = call.attributes.Int("row_axis");
   const int64_t column_axis = call.attributes.Int("column_axis");
@@ -237,8 +242,11 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
     kernel.run = [=](const KernelArguments& arguments) {
       if (!ChangesAnything(arguments)) return;
       HWY_DYNAMIC_DISPATCH(AdafactorFull)
-      (HyperOf(arguments, clip_threshold), Input<float>(arguments, 0), Output<float>(arguments, 0),
-       Output<float>(arguments, 1), count, reinterpret_cast<double*>(arguments.workspace));
+      (HyperOf(arguments, clip_threshold),
+       {.gradient = Input<float>(arguments, adafactor::kGradient),
+        .p = Output<float>(arguments, adafactor::kParameter),
+        .average = Output<float>(arguments, adafactor::kFull)},
+       count, reinterpret_cast<double*>(arguments.workspace));
     };
     return kernel;
   }
@@ -248,15 +256,22 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
   }
   // `row` lacks row_axis. If row_axis is the axis of rows, `row` has one entry per column.
   const bool row_per_column = row_axis == rank - 2;
-  const AdafactorMatrices matrices{shape.size() / (shape[-2] * shape[-1]), shape[-2], shape[-1],
-                                   row_per_column};
+  const AdafactorMatrices matrices{.matrices = shape.size() / (shape[-2] * shape[-1]),
+                                   .rows = shape[-2],
+                                   .columns = shape[-1],
+                                   .normalised_by_columns = row_per_column};
+  const int by_row = row_per_column ? adafactor::kColumn : adafactor::kRow;
+  const int by_column = row_per_column ? adafactor::kRow : adafactor::kColumn;
   kernel.workspace_bytes = AdafactorLayout(matrices).bytes;
   kernel.run = [=](const KernelArguments& arguments) {
     if (!ChangesAnything(arguments)) return;
     HWY_DYNAMIC_DISPATCH(AdafactorFactored)
-    (matrices, HyperOf(arguments, clip_threshold), Input<float>(arguments, 0),
-     Output<float>(arguments, 0), Output<float>(arguments, row_per_column ? 2 : 1),
-     Output<float>(arguments, row_per_column ? 1 : 2), arguments.workspace);
+    (matrices, HyperOf(arguments, clip_threshold),
+     {.gradient = Input<float>(arguments, adafactor::kGradient),
+      .p = Output<float>(arguments, adafactor::kParameter),
+      .row_average = Output<float>(arguments, by_row),
+      .column_average = Output<float>(arguments, by_column)},
+     arguments.workspace);
   };
   return kernel;
 }

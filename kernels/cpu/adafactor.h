@@ -35,6 +35,21 @@ struct AdafactorLayout {
   }
 };
 
+// Operands by number (kernels/ops/adafactor.cc); kRow and kColumn of a factored update.
+namespace adafactor {
+enum InputNumber { kGradient, kHyper };
+enum OutputNumber { kParameter, kFull, kRow = kFull, kColumn };
+}  // namespace adafactor
+
+// The tensors of an update; those that it does not have are null.
+struct AdafactorTensors {
+  const float* gradient;
+  float* p;
+  float* average = nullptr;  // unless it is factored
+  // With one entry for each row, and for each column, of the matrices.
+  float *row_average = nullptr, *column_average = nullptr;
+};
+
 struct AdafactorHyper {
   double rate, beta2, clip_threshold;
   float gradient_scale;

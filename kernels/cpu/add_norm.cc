@@ -101,20 +101,20 @@ struct AddNormRows {
 };
 
 void AddNorm(const AddNormCall& call, const KernelArguments& arguments) {
-  const auto* keys = Input<int32_t>(arguments, 3);
+  const auto* keys = Input<int32_t>(arguments, add_norm::kKeys);
   auto* shared = reinterpret_cast<uint32_t*>(arguments.workspace);
   if (call.masked && !call.per_element) {
     FillSharedNoise(keys, call.site, call.rows / call.positions, call.width, shared);
   }
   WithActivation(call.dtype, [&](auto type) {
     using T = decltype(type);
-    const AddNormRows<T> rows{call,
-                              Input<T>(arguments, 0),
-                              Input<T>(arguments, 1),
-                              Input<float>(arguments, 2),
-                              Output<T>(arguments, 0),
-                              Output<T>(arguments, 1),
-                              Output<float>(arguments, 2)};
+    const AddNormRows<T> rows{.call = call,
+                              .x = Input<T>(arguments, add_norm::kX),
+                              .y = Input<T>(arguments, add_norm::kY),
+                              .scale = Input<float>(arguments, add_norm::kScale),
+                              .sum = Output<T>(arguments, add_norm::kSum),
+                              .normed = Output<T>(arguments, add_norm::kNormed),
+                              .inverse_rms = Output<float>(arguments, add_norm::kInverseRms)};
     ParallelFor(call.rows, RowGrain(call.width), [&](int64_t begin, int64_t end) {
       RowNoise noise(call, keys, shared);
       for (int64_t row = begin; row < end; ++row) {
@@ -161,10 +161,12 @@ struct AddNormGradRows {
           gradient = hn::NegMulAdd(s, shrink, hn::Mul(scaled, Load(scale + j, lanes)));
         }
         if (d_sum != nullptr) gradient = hn::Add(gradient, Load(d_sum + i, lanes));
-        if (dx != nullptr) StoreResult(gradient, dx + i, lanes, call.accumulate[0]);
+        if (dx != nullptr) {
+          StoreResult(gradient, dx + i, lanes, call.accumulate[add_norm_grad::kDX]);
+        }
         if (dy != nullptr) {
           if (words != nullptr) gradient = KeepScaled(gradient, words + k, call.keep);
-          StoreResult(gradient, dy + i, lanes, call.accumulate[1]);
+          StoreResult(gradient, dy + i, lanes, call.accumulate[add_norm_grad::kDY]);
         }
       });
     });
@@ -172,8 +174,8 @@ struct AddNormGradRows {
 };
 
 void AddNormGrad(const AddNormCall& call, const KernelArguments& arguments) {
-  const auto* keys = Input<int32_t>(arguments, 5);
-  float* dscale = Output<float>(arguments, 2);
+  const auto* keys = Input<int32_t>(arguments, add_norm_grad::kKeys);
+  float* dscale = Output<float>(arguments, add_norm_grad::kDScale);
   auto* partial = reinterpret_cast<float*>(arguments.workspace);
   auto* shared = reinterpret_cast<uint32_t*>(arguments.workspace + call.noise_offset);
   const RowBlocks blocks = RowBlocks::Of(call.rows);
@@ -182,14 +184,15 @@ void AddNormGrad(const AddNormCall& call, const KernelArguments& arguments) {
   }
   WithActivation(call.dtype, [&](auto type) {
     using T = decltype(type);
-    const AddNormGradRows<T> rows{call,
-                                  Input<T>(arguments, 0),
-                                  Input<float>(arguments, 1),
-                                  Input<float>(arguments, 2),
-                                  Input<T>(arguments, 3),
-                                  Input<T>(arguments, 4),
-                                  Output<T>(arguments, 0),
-                                  Output<T>(arguments, 1)};
+    const AddNormGradRows<T> rows{
+        .call = call,
+        .sum = Input<T>(arguments, add_norm_grad::kSum),
+        .scale = Input<float>(arguments, add_norm_grad::kScale),
+        .inverse_rms = Input<float>(arguments, add_norm_grad::kInverseRms),
+        .d_sum = Input<T>(arguments, add_norm_grad::kDSum),
+        .d_normed = Input<T>(arguments, add_norm_grad::kDNormed),
+        .dx = Output<T>(arguments, add_norm_grad::kDX),
+        .dy = Output<T>(arguments, add_norm_grad::kDY)};
     ParallelFor(blocks.count, 1, [&](int64_t begin, int64_t end) {
       RowNoise noise(call, keys, shared);
       for (int64_t block = begin; block < end; ++block) {
@@ -202,7 +205,7 @@ void AddNormGrad(const AddNormCall& call, const KernelArguments& arguments) {
     });
   });
   if (dscale != nullptr) {
-    SumBlocks(partial, blocks.count, call.width, dscale, call.accumulate[2]);
+    SumBlocks(partial, blocks.count, call.width, dscale, call.accumulate[add_norm_grad::kDScale]);
   }
 }
 
@@ -230,7 +233,7 @@ AddNormCall Describe(const OpCall& call, const TensorType& sum, const TensorType
     result.site = static_cast<uint64_t>(call.attributes.Int("site"));
     result.per_element = call.attributes.Flag("per_element");
   }
-  for (size_t i = 0; i < 3; ++i) result.accumulate[i] = Accumulates(call, i);
+  for (size_t i = 0; i < result.accumulate.size(); ++i) result.accumulate[i] = Accumulates(call, i);
   return result;
 }
 
@@ -242,9 +245,9 @@ size_t NoiseBytes(const AddNormCall& call) {
 }  // namespace
 
 std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
-  const TensorType& y = call.inputs[1];
+  const TensorType& y = call.inputs[add_norm::kY];
   if (!IsActivation(y)) return std::nullopt;
-  AddNormCall described = Describe(call, y, call.inputs[3]);
+  AddNormCall described = Describe(call, y, call.inputs[add_norm::kKeys]);
   described.epsilon = static_cast<float>(call.attributes.Number("epsilon"));
   BoundKernel kernel;
   kernel.workspace_bytes = NoiseBytes(described);
@@ -255,9 +258,9 @@ std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_add_norm_grad(const OpCall& call) {
-  const TensorType& sum = call.inputs[0];
+  const TensorType& sum = call.inputs[add_norm_grad::kSum];
   if (!IsActivation(sum)) return std::nullopt;
-  AddNormCall described = Describe(call, sum, call.inputs[5]);
+  AddNormCall described = Describe(call, sum, call.inputs[add_norm_grad::kKeys]);
   described.noise_offset =
       AlignUp(RowBlocks::Of(described.rows).count * described.width * sizeof(float));
   BoundKernel kernel;

@@ -10,6 +10,16 @@
 
 namespace syntra {
 
+// Operands by number (kernels/ops/add_norm.cc).
+namespace add_norm {
+enum InputNumber { kX, kY, kScale, kKeys };
+enum OutputNumber { kSum, kNormed, kInverseRms };
+}  // namespace add_norm
+namespace add_norm_grad {
+enum InputNumber { kSum, kScale, kInverseRms, kDSum, kDNormed, kKeys };
+enum OutputNumber { kDX, kDY, kDScale, kOutputs };
+}  // namespace add_norm_grad
+
 struct AddNormCall {
   DType dtype = DType::kF32;
   int64_t rows = 0, positions = 0, width = 0;  // B*T, T, D
@@ -17,7 +27,7 @@ struct AddNormCall {
   Keep keep;
   uint64_t site = 0;
   float epsilon = 0.0f;
-  std::array<bool, 3> accumulate{};
+  std::array<bool, add_norm_grad::kOutputs> accumulate{};
   size_t noise_offset = 0;  // where the shared noise begins in the workspace
 };
 

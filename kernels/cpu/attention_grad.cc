@@ -107,7 +107,7 @@ class Backward {
   int threads_ = ThreadCount();
   size_t whole_, examples_, table_sums_ = 0, positions_sums_ = 0, bias_sums_ = 0;
   size_t scores_tile_, d_tile_, rounded_ = 0, rounded_positions_ = 0, value_, dy_, d_key_, d_value_,
-                                d_runs_ = 0, d_rows_, means_;
+                                d_runs_ = 0, d_rows_, row_dots_;
 };
 
 Backward::Backward(const OpCall& call)
@@ -175,7 +175,7 @@ void Backward::LayOutScratch() {
   d_value_ = thread_.PlaceFloats(z_.keys * width);
   if (blocks_.AreRuns()) d_runs_ = thread_.PlaceFloats(blocks_.GatheredKeys() * z_.head_size);
   d_rows_ = thread_.PlaceFloats(rows * std::max(z_.head_size, z_.features));
-  means_ = thread_.PlaceFloats(z_.queries + rows);
+  row_dots_ = thread_.PlaceFloats(z_.queries + rows);
 }
 
 Gemm Backward::Bind(const GemmProblem& problem) {
@@ -324,15 +324,15 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
                               const QueryBlock& block, const RowTerms& terms, const Tile& tile,
                               const HeadSums& sums, const Workspace& w) const {
   const BlockProducts& p = products_[block.shape];
-  float *d_scores = Floats(w, d_tile_), *means = Floats(w, means_);
+  float *d_scores = Floats(w, d_tile_), *row_dots = Floats(w, row_dots_);
   p.d_probabilities.Run(w.thread + dy_, w.thread + value_, d_scores, w.products);
   const auto rows_of = [&](int input) {
     return y_rows_.At(arguments.inputs[input], b, block.first, h);
   };
   RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), y_rows_.stride * block.step, block.rows,
-          y_rows_.width, means);
+          y_rows_.width, row_dots);
   std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
-  ScoreGradient(tile, d_scores, means,
+  ScoreGradient(tile, d_scores, row_dots,
                 {.keep = spreads_ || !rounded || (wants(kBias) && blocks_.AreRuns()),
                  .rounded = rounded,
                  .bias = BiasSums(arguments, h, b)});
@@ -363,7 +363,7 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
 const float* Backward::LogSumExp(const float* all, const QueryBlock& block,
                                  const Workspace& w) const {
   if (block.step == 1) return all + block.first;
-  float* rows = Floats(w, means_);  // the means are written later
+  float* rows = Floats(w, row_dots_);  // which are written later
   for (int64_t i = 0; i < block.rows; ++i) rows[i] = all[block.first + i * block.step];
   return rows;
 }
@@ -437,23 +437,23 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
   for (int64_t from = 0; from < count; from += group) {
     RunSharedGroup(arguments, h, examples + from, std::min(group, count - from), from == 0, true);
   }
-  float *means = Floats(w, means_), *dots = means + z_.queries;
+  float *row_dots = Floats(w, row_dots_), *of_example = row_dots + z_.queries;
   const auto row_of = [&](int input, int64_t example, int64_t i) {
     return y_rows_.At(arguments.inputs[input], example, i, h);
   };
   const RowTerms terms = scores_.Terms(arguments.inputs, 0, h, false);
   for (int64_t i = 0; i < std::ssize(blocks_.all()); ++i) {
     const QueryBlock& block = blocks_.all()[i];
-    std::fill_n(means, block.rows, 0.0f);
+    std::fill_n(row_dots, block.rows, 0.0f);
     for (int64_t e = 0; e < count; ++e) {
       RowDots(dtype_, row_of(kGivenDY, examples[e], block.first),
               row_of(kGivenY, examples[e], block.first), y_rows_.stride, block.rows, y_rows_.width,
-              dots);
-      AddTo(means, dots, block.rows);
+              of_example);
+      AddTo(row_dots, of_example, block.rows);
     }
     const Tile tile = scores_.TileOf(block, {}, shared_->exact(h, i, w), w);
     float* d_scores = Floats(w, d_tile_) + d_offsets_[i];
-    ScoreGradient(tile, d_scores, means,
+    ScoreGradient(tile, d_scores, row_dots,
                   {.keep = spreads_, .rounded = nullptr, .bias = BiasSums(arguments, h, z_.batch)});
     if (spreads_) SpreadGradient(terms, tile, d_scores, {.table = sums.table});
   }

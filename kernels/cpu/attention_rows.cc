@@ -235,10 +235,18 @@ HWY_INLINE void ScaleRow(float* row, float scale, int64_t count) {
 HWY_INLINE void HideOutside(const RowTerms& terms, int64_t query, float* row, int64_t count) {
   const int32_t* read =
       terms.key_blocks ? terms.key_blocks + query / terms.block * terms.blocks_read : nullptr;
-  for (int64_t j = 0; j < count; ++j) {
-    const bool there = !read || std::find(read, read + terms.blocks_read, j / terms.block) !=
-                                    read + terms.blocks_read;
-    if (!there || !terms.pattern.Allows(query + terms.start, j)) row[j] = kMinusInfinity;
+  const int64_t block = read ? terms.block : count;
+  for (int64_t first = 0, number = 0; first < count; first += block, ++number) {
+    const int64_t end = std::min(first + block, count);
+    const bool is_read =
+        !read || std::find(read, read + terms.blocks_read, number) != read + terms.blocks_read;
+    if (!is_read) {
+      std::fill(row + first, row + end, kMinusInfinity);
+      continue;
+    }
+    for (int64_t j = first; j < end; ++j) {
+      if (!terms.pattern.Allows(query + terms.start, j)) row[j] = kMinusInfinity;
+    }
   }
 }
 
@@ -290,24 +298,25 @@ void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, float
                float* inverse_sum) {
   const bool normalize = inverse_sum == nullptr;
   for (int64_t i = 0; i < tile.rows; ++i) {
-    BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
+    BFloat16* rounded_row = rounded ? rounded + i * tile.stride : nullptr;
     Scores scores = ScoresOf<T>(terms, tile, i);
     const float maximum = Maximum(scores);
     const bool none = maximum == kMinusInfinity && !HasNaN(scores);
     if (none) scores.count = 0;
     // If rows are normalised, probabilities are rounded only once, after the division.
-    BFloat16* copied = copy ? copy + scores.begin : nullptr;
-    const float sum = normalize || !copy ? Exponentials<true>(scores, maximum, nullptr)
-                                         : Exponentials<false>(scores, maximum, copied);
+    BFloat16* rounded_scores = rounded_row ? rounded_row + scores.begin : nullptr;
+    const float sum = normalize || !rounded_row
+                          ? Exponentials<true>(scores, maximum, nullptr)
+                          : Exponentials<false>(scores, maximum, rounded_scores);
     const float inverse = none ? 0.0f : 1.0f / sum;
     if (normalize) {
       ScaleRow(scores.x, inverse, scores.count);
-      if (copy) Convert(scores.x, copied, scores.count);
+      if (rounded_row) Convert(scores.x, rounded_scores, scores.count);
     } else {
       inverse_sum[i] = inverse;
     }
-    if (copy) {
-      ClearAround(scores, copy, tile.keys);
+    if (rounded_row) {
+      ClearAround(scores, rounded_row, tile.keys);
     } else {
       ClearAround(scores, tile.scores + i * tile.stride, tile.keys);
     }
@@ -319,25 +328,26 @@ template <typename T>
 void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                      BFloat16* rounded) {
   for (int64_t i = 0; i < tile.rows; ++i) {
-    BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
+    BFloat16* rounded_row = rounded ? rounded + i * tile.stride : nullptr;
     float* row = tile.scores + i * tile.stride;
     Scores scores{row, nullptr, 0, 0};
     if (log_sum_exp[i] != kMinusInfinity) {
       scores = ScoresOf<T>(terms, tile, i);
-      const float sum =
-          Exponentials<true>(scores, log_sum_exp[i], copy ? copy + scores.begin : nullptr);
+      const float sum = Exponentials<true>(scores, log_sum_exp[i],
+                                           rounded_row ? rounded_row + scores.begin : nullptr);
       // The rounding error of a large log_sum_exp scales the whole row. Dividing by the row's sum
       // removes it. In bf16 it is smaller than the rounding of the result.
-      if (!copy) ScaleRow(scores.x, 1.0f / sum, scores.count);
+      if (!rounded_row) ScaleRow(scores.x, 1.0f / sum, scores.count);
     }
     ClearAround(scores, row, tile.keys);
-    if (copy) ClearAround(scores, copy, tile.keys);
+    if (rounded_row) ClearAround(scores, rounded_row, tile.keys);
   }
 }
 
 template <typename T>
-void RowDotsOf(const T* dy, const T* y, int64_t stride, int64_t rows, int64_t width, float* means) {
-  for (int64_t i = 0; i < rows; ++i) means[i] = Dot(dy + i * stride, y + i * stride, width);
+void RowDotsOf(const T* dy, const T* y, int64_t stride, int64_t rows, int64_t width,
+               float* row_dots) {
+  for (int64_t i = 0; i < rows; ++i) row_dots[i] = Dot(dy + i * stride, y + i * stride, width);
 }
 
 // Adds a row of score gradients to the bias's gradient, whose entry for difference 0 is `bias`.
@@ -353,19 +363,19 @@ HWY_INLINE void AddRunsToBias(const Tile& tile, int64_t i, const float* ds, floa
   }
 }
 
-void ScoreGradientOf(const Tile& tile, float* d_scores, const float* means,
+void ScoreGradientOf(const Tile& tile, float* d_scores, const float* row_dots,
                      const ScoreGradientUse& use) {
   auto* rounded = static_cast<BFloat16*>(use.rounded);
   for (int64_t i = 0; i < tile.rows; ++i) {
     const float* p = tile.scores + i * tile.stride;
     float* ds = d_scores + i * tile.stride;
-    BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
+    BFloat16* rounded_row = rounded ? rounded + i * tile.stride : nullptr;
     float* bias = use.bias && tile.runs.empty() ? use.bias - (tile.first + i) : nullptr;
-    const FloatVector mean = hn::Set(FloatTag(), means[i]);
+    const FloatVector row_dot = hn::Set(FloatTag(), row_dots[i]);
     VectorLoop(tile.keys, [=, keep = use.keep](int64_t j, auto lanes) {
-      const FloatVector x = hn::Mul(Load(p + j, lanes), hn::Sub(Load(ds + j, lanes), mean));
+      const FloatVector x = hn::Mul(Load(p + j, lanes), hn::Sub(Load(ds + j, lanes), row_dot));
       if (keep) Store(x, ds + j, lanes);
-      if (copy) Store(x, copy + j, lanes);
+      if (rounded_row) Store(x, rounded_row + j, lanes);
       if (bias) Store(hn::Add(x, Load(bias + j, lanes)), bias + j, lanes);
     });
     if (use.bias && !tile.runs.empty()) AddRunsToBias(tile, i, ds, use.bias);
@@ -497,16 +507,16 @@ void EnterProbabilities(const RowTerms& terms, const Tile& tile, const float* lo
 }
 
 void EnterRowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
-                  int64_t width, float* means) {
+                  int64_t width, float* row_dots) {
   WithActivation(dtype, [&](auto type) {
     using T = decltype(type);
-    RowDotsOf(static_cast<const T*>(dy), static_cast<const T*>(y), stride, rows, width, means);
+    RowDotsOf(static_cast<const T*>(dy), static_cast<const T*>(y), stride, rows, width, row_dots);
   });
 }
 
-void EnterScoreGradient(const Tile& tile, float* d_scores, const float* means,
+void EnterScoreGradient(const Tile& tile, float* d_scores, const float* row_dots,
                         const ScoreGradientUse& use) {
-  ScoreGradientOf(tile, d_scores, means, use);
+  ScoreGradientOf(tile, d_scores, row_dots, use);
 }
 
 void EnterSpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
@@ -582,12 +592,12 @@ void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum
   HWY_DYNAMIC_DISPATCH(EnterProbabilities)(terms, tile, log_sum_exp, rounded);
 }
 void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
-             int64_t width, float* means) {
-  HWY_DYNAMIC_DISPATCH(EnterRowDots)(dtype, dy, y, stride, rows, width, means);
+             int64_t width, float* row_dots) {
+  HWY_DYNAMIC_DISPATCH(EnterRowDots)(dtype, dy, y, stride, rows, width, row_dots);
 }
-void ScoreGradient(const Tile& tile, float* d_scores, const float* means,
+void ScoreGradient(const Tile& tile, float* d_scores, const float* row_dots,
                    const ScoreGradientUse& use) {
-  HWY_DYNAMIC_DISPATCH(EnterScoreGradient)(tile, d_scores, means, use);
+  HWY_DYNAMIC_DISPATCH(EnterScoreGradient)(tile, d_scores, row_dots, use);
 }
 void SpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
                     const RowGradients& gradients) {

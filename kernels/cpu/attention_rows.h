@@ -60,17 +60,18 @@ void Softmax(const RowTerms& terms, const Tile& tile, void* rounded, float* log_
 void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                    void* rounded);
 
-// means[i] = dy_i . y_i, rows of `width` elements.
+// row_dots[i] = dy_i . y_i, rows of `width` elements. Since y_i = sum_j p_ij v_j and dp_ij = dy_i .
+// v_j, it is sum_j p_ij dp_ij, which the gradient of softmax subtracts.
 void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
-             int64_t width, float* means);
+             int64_t width, float* row_dots);
 
-// Where ScoreGradient stores probabilities * (d_scores - mean), the gradient of the scores.
+// Where ScoreGradient stores probabilities * (d_scores - row_dot), the gradient of the scores.
 struct ScoreGradientUse {
   bool keep;      // whether to overwrite d_scores with it
   void* rounded;  // for a bf16 copy; or null
   float* bias;    // the entry for key - query = 0 of the bias's gradient, which it adds to; or null
 };
-void ScoreGradient(const Tile& tile, float* d_scores, const float* means,
+void ScoreGradient(const Tile& tile, float* d_scores, const float* row_dots,
                    const ScoreGradientUse& use);
 
 // Where the gradients of the terms go, in the layout of the terms; null: not needed.

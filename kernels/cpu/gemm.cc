@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/crash_guard.h"
@@ -114,26 +115,28 @@ class Runner {
 class Product {
  public:
   Product(Runner library, size_t scratch)
-      : library_(std::move(library)), workspace_bytes_(AlignUp(scratch)) {}
+      : multiplier_(std::move(library)), workspace_bytes_(AlignUp(scratch)) {}
   Product(const TileGemm& tiles, bool packs_b)
-      : tiles_(tiles),
+      : multiplier_(tiles),
         packed_bytes_(packs_b ? AlignUp(tiles.packed_bytes()) : 0),
         workspace_bytes_(packed_bytes_ + AlignUp(tiles.workspace_bytes())) {}
 
   size_t workspace_bytes() const { return workspace_bytes_; }
   void Run(const void* a, const void* b, void* c, std::byte* workspace) const {
-    if (library_) return library_->Run({a, b, c, workspace});
+    if (const auto* library = std::get_if<Runner>(&multiplier_)) {
+      return library->Run({a, b, c, workspace});
+    }
+    const auto& tiles = std::get<TileGemm>(multiplier_);
     const auto* packed = static_cast<const std::byte*>(b);
     if (packed_bytes_ > 0) {
-      tiles_->Pack(b, workspace);
+      tiles.Pack(b, workspace);
       packed = workspace;
     }
-    tiles_->Run(a, packed, c, workspace + packed_bytes_);
+    tiles.Run(a, packed, c, workspace + packed_bytes_);
   }
 
  private:
-  std::optional<Runner> library_;
-  std::optional<TileGemm> tiles_;
+  std::variant<Runner, TileGemm> multiplier_;
   size_t packed_bytes_ = 0, workspace_bytes_;
 };
 
@@ -161,6 +164,32 @@ struct Column {
   }
 };
 
+// Whether a transposed A is turned back first. Our own product takes it as it is.
+bool TurnsA(const GemmProblem& product, GemmThreads threads) {
+  if (!product.transpose_a) return false;
+  const bool is_own = threads == GemmThreads::kCaller && TileGemm::Covers(product);
+  return product.m == 1 || (product.ab == DType::kBF16 && !is_own);
+}
+
+// How many bands of a product with a mask are small enough for a core's cache.
+int64_t MaskedBands(const GemmProblem& whole) {
+  constexpr int64_t kCached = 512 << 10;
+  if (!HasMask(whole.epilogue)) return 0;
+  return whole.m * whole.n * static_cast<int64_t>(SizeOf(whole.c)) / kCached;
+}
+
+// Into how many bands of rows a product is split. Those of a transposed A are columns, unless it is
+// turned.
+int64_t BandCount(const GemmProblem& whole, GemmThreads threads, bool turned) {
+  constexpr int64_t kFewestRows = 64, kMostEach = 4;  // rows of a band, bands of a thread
+  if (threads != GemmThreads::kPool || (whole.transpose_a && !turned)) return 1;
+  for (int64_t each = std::max(kMostEach, MaskedBands(whole) / ThreadCount()); each > 0; --each) {
+    const int64_t bands = each * ThreadCount();
+    if (whole.m % bands == 0 && whole.m / bands >= kFewestRows) return bands;
+  }
+  return 1;
+}
+
 // How a product is run. In bf16 the library gets a transposed A turned back, which costs less than
 // it loses on it; in f32 it costs more. A product on the whole pool is then split into bands
 // of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
@@ -182,20 +211,12 @@ struct Bands {
   size_t column_bytes = 0;
 
   Bands(const GemmProblem& whole, GemmThreads requested)
-      : problem(whole), epilogue(whole.epilogue), threads(requested) {
+      : problem(whole), epilogue(whole.epilogue) {
     problem.epilogue = WithoutMask(epilogue);
-    constexpr int64_t kFewestRows = 64, kMostEach = 4;  // rows of a band, bands of a thread
-    const bool turned =
-        whole.transpose_a && (whole.m == 1 || (whole.ab == DType::kBF16 && !tiles()));
-    if (requested == GemmThreads::kPool && (turned || !whole.transpose_a)) {
-      for (int64_t each = std::max(kMostEach, MaskedBands() / ThreadCount());
-           each > 0 && count == 1; --each) {
-        const int64_t parts = each * ThreadCount();
-        if (whole.m % parts == 0 && whole.m / parts >= kFewestRows) count = parts;
-      }
-      if (count > 1) threads = GemmThreads::kCaller;
-      problem.m = whole.m / count;
-    }
+    const bool turned = TurnsA(problem, requested);
+    count = BandCount(whole, requested, turned);
+    threads = count > 1 ? GemmThreads::kCaller : requested;
+    problem.m = whole.m / count;
     const int64_t dense = whole.transpose_a ? whole.m : whole.k;
     const int64_t a_stride = whole.a_stride > 0 ? whole.a_stride : dense;
     const int64_t c_stride = whole.c_stride > 0 ? whole.c_stride : whole.n;
@@ -249,13 +270,6 @@ struct Bands {
       if (column) column->Store(reinterpret_cast<const float*>(dense), to);
       if (HasMask(epilogue)) Mask(i, result, static_cast<std::byte*>(mask));
     });
-  }
-
-  // How many bands of a product with a mask are small enough for a core's cache.
-  int64_t MaskedBands() const {
-    constexpr int64_t kCached = 512 << 10;
-    if (!HasMask(epilogue)) return 0;
-    return problem.m * problem.n * static_cast<int64_t>(SizeOf(problem.c)) / kCached;
   }
 
   // What the library leaves of a band's epilogue.

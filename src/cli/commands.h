@@ -46,8 +46,8 @@ inline constexpr Command kCommands[] = {
      "Judge a checkpoint on the validation split: log-perplexity, or the metrics of its tasks",
      SetUpEval, "--checkpoint runs/a", "evaluate test"},
     {"generate",
-     "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input, or continue them "
-     "(language models)",
+     "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input, continue them "
+     "(language models), or label them (classifiers)",
      SetUpGenerate, "--checkpoint runs/a < lines.txt", "predict infer decode sample"},
     {"score",
      "Print log-probabilities: each line is an input and, separated by tabs, one or more targets",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra generate: fills the gaps of lines, or goes on with them; a line in, a line out. Ranks
-// share the lines.
+// syntra generate: fills the gaps of lines, goes on with them, or labels them; a line in, a line
+// out. Ranks share the lines.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/gaps.h"
 #include "cli/line_answers.h"
+#include "cli/line_labels.h"
 #include "cli/ranks.h"
 #include "cli/samples.h"
 #include "data/example.h"
@@ -23,6 +24,7 @@ struct GenerateOptions {
   int64_t samples = 0;
   bool raw = false, json = false;
   std::string strategy;  // empty: as configured
+  std::string task;      // of a model that tells classes; empty: its only one
 };
 
 // What became of a line of the input: texts, the best first, or an error.
@@ -174,6 +176,22 @@ LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& 
   return loaded;
 }
 
+// Whether the lines get labels instead of text. Throws Error(kConfig) for options of the other.
+bool GivesLabels(const ModelConfig& model, const GenerateOptions& options) {
+  const bool gives_labels = ArchitectureOf(model).outputs() == Outputs::kClasses;
+  if (!gives_labels && !options.task.empty()) {
+    Fail(ExitCode::kConfig, "--task is for models that predict classes; remove it");
+  }
+  if (gives_labels && (options.raw || options.samples > 0 || !options.strategy.empty())) {
+    Fail(
+        ExitCode::kConfig,
+        "a model of architecture {} predicts classes, so lines get labels; remove --raw, --samples "
+        "and --strategy, which are for models that write text",
+        NameOf(model.architecture()));
+  }
+  return gives_labels;
+}
+
 ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& options,
                   Communicator& ranks, Watchdog& watchdog) {
   LoadedModel loaded = LoadFor(checkpoint, options, ranks, watchdog);
@@ -181,6 +199,10 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
   const Tokenizer& tokenizer = *loaded.tokenizer;
   CheckHasEos(tokenizer);
   LineAnswers answers(ranks, watchdog);
+  if (GivesLabels(config.model(), options)) {
+    LabelLines(loaded, {.task = options.task, .json = options.json}, ranks, answers);
+    return answers.code();
+  }
   DecodeSettings settings = DecodeSettingsOf(config);
   settings.log_probabilities = options.json;
   BatchDecoder decoder(loaded.replica->trained(), tokenizer, settings);
@@ -203,7 +225,8 @@ Action SetUpGenerate(CLI::App& app) {
                  "decoding.beam.size=8")
       ->check(CLI::IsMember(StrategyNames()));
   app.add_flag("--json", options->json,
-               "Print an object for each line, with all outputs and their log-probabilities");
+               "Print an object for each line, with all outputs, or labels, and their "
+               "log-probabilities");
   app.add_flag(
       "--raw", options->raw,
       "Print the model's output as it is, with its sentinels, instead of the line with its "
@@ -212,6 +235,9 @@ Action SetUpGenerate(CLI::App& app) {
                  "Show this many validation examples with the model's output instead of reading "
                  "lines")
       ->check(CLI::Range(0, 1000000));
+  app.add_option("--task", options->task,
+                 "Of a classifier that has learned several tasks: the one whose labels lines get")
+      ->type_name("NAME");
   return [checkpoint, options] {
     return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {
       return Generate(*checkpoint, *options, ranks, watchdog);

@@ -29,9 +29,7 @@ class Report {
 
   // `fields` are all that the check read; the problem is placed at the first that is set.
   void Add(const std::vector<std::string>& fields, const std::string& message) const {
-    if (std::ranges::any_of(fields, [&](const auto& field) { return layer_.IsBroken(field); })) {
-      return;
-    }
+    if (AnyIsBroken(fields)) return;
     const auto set = std::ranges::find_if(
         fields, [&](const auto& field) { return layer_.locations.Find(field) != nullptr; });
     const std::string& place = set == fields.end() ? fields.front() : *set;
@@ -44,7 +42,9 @@ class Report {
                        path);
   }
 
-  bool IsBroken(const std::string& field) const { return layer_.IsBroken(field); }
+  bool AnyIsBroken(const std::vector<std::string>& fields) const {
+    return std::ranges::any_of(fields, [&](const auto& field) { return layer_.IsBroken(field); });
+  }
 
  private:
   const Layer& layer_;
@@ -56,9 +56,10 @@ CorruptionLengths LongestSegment(const DataConfig& data) {
   return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
 }
 
-// What is learned from corpora matters only where there are no tasks.
+bool HasTasks(const Config& config) { return config.data().task_size() > 0; }
+
+// Whether the architecture learns from corpora as data.objective says; it says nothing of tasks.
 bool LearnsTheObjective(const Config& config) {
-  if (config.data().task_size() > 0) return true;
   const std::vector<DataConfig::Objective> known = ArchitectureOf(config.model()).objectives();
   return std::ranges::find(known, config.data().objective()) != known.end();
 }
@@ -74,7 +75,7 @@ void ArchitectureLearnsTasks(const Report& report) {
 
 void ArchitectureLearnsTheObjective(const Report& report) {
   const Config& config = report.config();
-  if (config.data().task_size() > 0) return ArchitectureLearnsTasks(report);
+  if (HasTasks(config)) return ArchitectureLearnsTasks(report);
   if (LearnsTheObjective(config)) return;
   std::vector<std::string> names;
   for (const DataConfig::Objective objective : ArchitectureOf(config.model()).objectives()) {
@@ -137,19 +138,27 @@ SequenceLength LengthOf(const Config& config, Side side) {
           input_field};
 }
 
+// What a field allows, and the longest sequences that it meets.
+struct MetLimit {
+  LengthLimit limit;
+  SequenceLength met;
+};
+
 // A field that both stacks have is told of the longer one's sequences.
 void ModelTakesTheSequences(const Report& report) {
-  for (const char* field :
-       {"data.input_length", "data.noise_density", "data.mean_span_length", "data.target_length"}) {
-    if (report.IsBroken(field)) return;
+  if (report.AnyIsBroken({"data.input_length", "data.noise_density", "data.mean_span_length",
+                          "data.target_length"})) {
+    return;
   }
-  if (!LearnsTheObjective(report.config())) return;  // another objective makes other sequences
-  std::map<std::string, std::pair<LengthLimit, SequenceLength>> limits;
+  // Another objective would make other sequences.
+  if (!HasTasks(report.config()) && !LearnsTheObjective(report.config())) return;
+  std::map<std::string, MetLimit> limits;
   for (const Side side : ArchitectureOf(report.config().model()).sides()) {
     const SequenceLength met = LengthOf(report.config(), side);
     for (const LengthLimit& limit : LengthLimitsOf(report.config().model(), side)) {
-      const auto [known, fresh] = limits.emplace("model." + limit.field, std::pair(limit, met));
-      if (!fresh && known->second.second.length < met.length) known->second.second = met;
+      const auto [known, fresh] = limits.emplace("model." + limit.field, MetLimit{limit, met});
+      SequenceLength& longest = known->second.met;
+      if (!fresh && longest.length < met.length) longest = met;
     }
   }
   for (const auto& [path, place] : limits) {
@@ -227,29 +236,32 @@ bool CorruptsText(const DataConfig& data) {
   return data.target_length() == 0 || data.train_size() > 0 || data.validation_size() > 0;
 }
 
-void CorruptedTargetsFit(const Report& report) {
-  const std::vector<std::string> fields = {"data.target_length", "data.input_length",
-                                           "data.noise_density", "data.mean_span_length"};
-  if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
-    return;
-  }
+// `problem_of` reads these fields; it says what is wrong with the corruption of text, or nothing.
+template <typename ProblemOf>
+void CorruptionSucceeds(const Report& report, const std::vector<std::string>& fields,
+                        const ProblemOf& problem_of) {
   const DataConfig& data = report.config().data();
-  if (!CorruptsText(data)) return;
-  const std::string problem = WhyTargetsLackRoom(RowLengths(data), LongestSegment(data));
+  if (!CorruptsText(data) || report.AnyIsBroken(fields)) return;
+  const std::string problem = problem_of(data);
   if (!problem.empty()) report.Add(fields, problem);
 }
 
+void CorruptedTargetsFit(const Report& report) {
+  CorruptionSucceeds(
+      report,
+      {"data.target_length", "data.input_length", "data.noise_density", "data.mean_span_length"},
+      [](const DataConfig& data) {
+        return WhyTargetsLackRoom(RowLengths(data), LongestSegment(data));
+      });
+}
+
 void SentinelsSuffice(const Report& report) {
-  const std::vector<std::string> fields = {"data.input_length", "data.noise_density",
-                                           "data.mean_span_length", "data.extra_ids"};
-  if (!CorruptsText(report.config().data())) return;
-  if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
-    return;
-  }
-  const DataConfig& data = report.config().data();
-  const std::string problem =
-      WhySentinelsLack(RowLengths(data), LongestSegment(data), data.extra_ids());
-  if (!problem.empty()) report.Add(fields, problem);
+  CorruptionSucceeds(
+      report,
+      {"data.input_length", "data.noise_density", "data.mean_span_length", "data.extra_ids"},
+      [](const DataConfig& data) {
+        return WhySentinelsLack(RowLengths(data), LongestSegment(data), data.extra_ids());
+      });
 }
 
 void MicroBatchesFillTheBatch(const Report& report) {
@@ -433,7 +445,7 @@ void SamplesAreWritten(const Report& report) {
   const Config& config = report.config();
   if (config.evaluation().samples() == 0) return;
   const char* why = nullptr;
-  if (config.data().task_size() > 0) {
+  if (HasTasks(config)) {
     why = "tasks are learned; their outputs are in predictions/";
   } else if (ArchitectureOf(config.model()).outputs() != Outputs::kTokens) {
     why = "the model writes no text";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -17,7 +18,7 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kMaxFileBytes = 1 << 20;
+constexpr uint64_t kMaxFileBytes = 1 << 20;
 
 void Validate(Layer* layer, const Location& fallback, const ConfigPurpose& purpose,
               Problems* problems) {
@@ -39,16 +40,27 @@ struct Merged {
   bool all_read = true;
 };
 
+// False if nothing could be made of it.
+bool ParseFile(const std::string& file, Layer* layer, Problems* problems) {
+  std::error_code unknown;
+  const auto bytes = std::filesystem::file_size(file, unknown);
+  if (!unknown && bytes > kMaxFileBytes) {
+    problems->Add({file}, NoConfigurationMessage(file, "it is larger than 1 MiB"));
+    return false;
+  }
+  try {
+    return ParseLayer(file, ReadWholeFile(file, kMaxFileBytes), layer, problems);
+  } catch (const Error& error) {
+    problems->Add({}, error.what());
+    return false;
+  }
+}
+
 void MergeFiles(std::span<const std::string> files, Merged* merged, Problems* problems) {
   for (const std::string& file : files) {
     merged->last_file = {file, 1, 1};
     Layer layer;
-    try {
-      ParseLayer(file, ReadWholeFile(file, kMaxFileBytes), &layer, problems);
-    } catch (const Error& error) {
-      problems->Add({}, error.what());
-      merged->all_read = false;
-    }
+    if (!ParseFile(file, &layer, problems)) merged->all_read = false;
     MergeLayer(layer, &merged->layer);
   }
 }
@@ -119,7 +131,7 @@ Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files
                       std::span<const std::string> overrides, const ConfigPurpose& purpose) {
   Problems problems;
   Merged merged;
-  ParseLayer(base.source, base.text, &merged.layer, &problems);
+  merged.all_read = ParseLayer(base.source, base.text, &merged.layer, &problems);
   const Config start = merged.layer.config;
   MergeFiles(files, &merged, &problems);
   MergeOverrides(overrides, &merged.layer, &problems);
@@ -132,7 +144,7 @@ Config ParseConfig(const std::string& source, std::string_view text,
   Problems problems;
   Merged merged;
   merged.last_file = {source, 1, 1};
-  ParseLayer(source, text, &merged.layer, &problems);
+  merged.all_read = ParseLayer(source, text, &merged.layer, &problems);
   MergeOverrides(overrides, &merged.layer, &problems);
   return Checked(std::move(merged), purpose, &problems);
 }

@@ -18,6 +18,8 @@ using google::protobuf::Reflection;
 constexpr int kMaxDepth = 64;
 // What follows this many errors is not configuration.
 constexpr size_t kMaxProblems = 1000;
+// A text with more errors than this, and no field that could be read, was never meant as one.
+constexpr size_t kMostOfConfiguration = 10;
 
 char Closer(char opener) { return opener == '{' ? '}' : opener == '<' ? '>' : ']'; }
 
@@ -43,12 +45,16 @@ class Parser {
 
   void ParseAll() { ParseFields(&layer_.config, "", nullptr, 0); }
 
+  // How many unknown names were used as those of fields: the text is written as configurations are.
+  size_t unknown_fields() const { return unknown_fields_; }
+
   // The value of `field` alone, up to the end of the text.
   void ParseOneValue(Message* message, const FieldDescriptor* field, const std::string& path) {
+    const size_t before = problems_.list().size();
     ParseValue(message, field, path, Peek(), 0);
-    if (Peek().kind != TokenKind::kEnd) {
-      Report(Peek(), fmt::format("unexpected {} after the value", Shown(Peek())));
-    }
+    // What is left of a wrong value is no second mistake.
+    if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before) return;
+    Report(Peek(), fmt::format("unexpected {} after the value", Shown(Peek())));
   }
 
  private:
@@ -122,6 +128,7 @@ class Parser {
       const std::vector<std::string> meant = MeantFields(unknown);
       layer_.broken.insert(meant.begin(), meant.end());
       Report(name, UnknownFieldMessage(unknown, meant));
+      if (Peek().Is(':') || Opens(Peek())) ++unknown_fields_;
       SkipValue();
     } else {
       const std::string field_path = FieldPath(path, field->name());
@@ -304,13 +311,33 @@ class Parser {
   Problems& problems_;
   std::vector<Token> tokens_;
   size_t next_ = 0;
+  size_t unknown_fields_ = 0;
 };
 
 }  // namespace
 
-void ParseLayer(const std::string& source, std::string_view text, Layer* layer,
+bool ParseLayer(const std::string& source, std::string_view text, Layer* layer,
                 Problems* problems) {
-  Parser(source, text, true, layer, problems).ParseAll();
+  Problems found;
+  Parser parser(source, text, true, layer, &found);
+  parser.ParseAll();
+  const bool says_nothing = layer->config.ByteSizeLong() == 0;
+  if (says_nothing && found.list().size() > kMostOfConfiguration + parser.unknown_fields()) {
+    const Problem& first = found.list().front();
+    problems->Add({source}, NoConfigurationMessage(
+                                source, fmt::format("{} errors; line {}: {}", found.list().size(),
+                                                    first.where.line, first.message)));
+    return false;
+  }
+  for (const Problem& problem : found.list()) problems->Add(problem.where, problem.message);
+  return true;
+}
+
+std::string NoConfigurationMessage(const std::string& file, const std::string& why) {
+  return fmt::format(
+      "this is no configuration ({}); a text to learn from is named in one: data {{ train: \"{}\" "
+      "}}",
+      why, file);
 }
 
 void ParseOverrideText(const std::string& source, std::string_view text, Layer* layer,

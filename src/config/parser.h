@@ -11,8 +11,12 @@
 
 namespace syntra {
 
-// Parses `text` into `layer`, whose config must be empty. Problems are placed in `source`.
-void ParseLayer(const std::string& source, std::string_view text, Layer* layer, Problems* problems);
+// Parses `text` into `layer`, whose config must be empty. Problems are placed in `source`. False,
+// with one problem, if the text is anything but a configuration.
+bool ParseLayer(const std::string& source, std::string_view text, Layer* layer, Problems* problems);
+
+// Of a file that was given as a configuration and is none.
+std::string NoConfigurationMessage(const std::string& file, const std::string& why);
 
 // The same for the text of one override, whose places are `source` alone.
 void ParseOverrideText(const std::string& source, std::string_view text, Layer* layer,

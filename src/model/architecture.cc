@@ -64,8 +64,8 @@ bool HasCrossAttention(const ModelConfig& model) {
 void CheckGivesTokens(const ModelConfig& model) {
   if (ArchitectureOf(model).outputs() != Outputs::kClasses) return;
   Fail(ExitCode::kConfig,
-       "a model of architecture {} predicts classes, not text; syntra finetune answers the "
-       "examples of its tasks (predictions/ of the run)",
+       "a model of architecture {} predicts classes, not text; syntra generate labels lines with "
+       "them, with --json also with their log-probabilities",
        NameOf(model.architecture()));
 }
 

@@ -25,7 +25,7 @@ class ProgramBuilder::Tape final : public GradientRule {
       SYNTRA_CHECK(!gradient_.contains(loss.id), "a loss is named twice");
       const Value one = builder_.FillConstant(builder_.TypeOf(loss), 1.0);
       gradient_[loss.id] = one;
-      shared_[one.id] = true;  // where another loss depends on this one, a copy is added to
+      shared_.insert(one.id);  // where another loss depends on this one, a copy is added to
     }
     for (size_t i = forward_instructions_; i-- > 0;) {
       instruction_ = builder_.program_.instructions[i];
@@ -37,8 +37,8 @@ class ProgramBuilder::Tape final : public GradientRule {
   Recorder& recorder() override { return builder_; }
   const Attributes& attributes() const override { return instruction_.call.attributes; }
   int inputs() const override { return static_cast<int>(instruction_.inputs.size()); }
-  Value input(int i) const override { return Resolve(instruction_.inputs[i]); }
-  Value output(int i) const override { return Resolve(instruction_.outputs[i]); }
+  Value input(int i) override { return Resolve(instruction_.inputs[i]); }
+  Value output(int i) override { return Resolve(instruction_.outputs[i]); }
   Value output_gradient(int i) const override {
     const Value value = instruction_.outputs[i];
     return value ? GradientValue(value) : Value{};
@@ -97,7 +97,7 @@ class ProgramBuilder::Tape final : public GradientRule {
       return;
     }
     gradient_[of.id] = gradient;
-    shared_[gradient.id] = true;
+    shared_.insert(gradient.id);
   }
 
   Value TakeMask(int i) override {
@@ -170,7 +170,7 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
   // The value itself, or its second computation if it was not kept.
-  Value Resolve(Value value) const {
+  Value Resolve(Value value) {
     if (!value || value.id >= static_cast<int>(producer_.size())) return value;
     const int producer = producer_[value.id];
     if (producer < 0 || kept_[value.id] || builder_.region_of_instruction_[producer] < 0)
@@ -204,7 +204,7 @@ class ProgramBuilder::Tape final : public GradientRule {
   Value OwnGradient(Value of) {
     if (const int slot = builder_.gradient_slot_[of.id]; slot >= 0) return {slot};
     Value& gradient = gradient_.at(of.id);
-    if (!shared_[gradient.id]) return gradient;
+    if (!shared_.contains(gradient.id)) return gradient;
     return gradient = RecordOne(builder_, "copy", builder_.TypeLike(gradient), {gradient});
   }
 
@@ -217,8 +217,8 @@ class ProgramBuilder::Tape final : public GradientRule {
   std::vector<int> producer_;
   std::set<int> taken_;                      // results whose mask their reader has taken
   std::unordered_map<int, Value> gradient_;  // by forward value
-  std::unordered_map<int, bool> shared_;     // by gradient value
-  mutable std::unordered_map<int, Value> again_;
+  std::set<int> shared_;                     // gradients that several values may have
+  std::unordered_map<int, Value> again_;     // what was recorded again, by forward value
 };
 
 void ProgramBuilder::Differentiate(std::span<const Value> losses) {

@@ -26,6 +26,8 @@ class LabelTask : public Task {
   int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override;
 
+  const TextTemplate* input_template() const override { return &row_.input; }
+
  protected:
   // A file of another format, or with other columns; returns as Read does. `keep`: fields beyond
   // those of `row`, and whether the row with them belongs to the split.

@@ -21,6 +21,8 @@
 
 namespace syntra {
 
+class TextTemplate;
+
 // Text in, text out, and the truth that answers are compared with. All texts are UTF-8 without EOS.
 struct TaskExample {
   std::string inputs;
@@ -103,6 +105,9 @@ class Task {
   // throw Error(kData). Returns how many were left out.
   virtual int64_t Read(const TaskSplit& split, std::span<const Path> files,
                        const BadRecordPolicy& policy, const Sink& sink) const = 0;
+
+  // The text that a row's fields fill to become an input; null where inputs are made otherwise.
+  virtual const TextTemplate* input_template() const { return nullptr; }
 
   // What a metric reads of an answer. By default: the class of a label, -1 for any other text.
   virtual Judgement Judge(const TaskExample& example, std::string_view text) const;

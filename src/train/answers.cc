@@ -67,16 +67,20 @@ std::vector<Answerer::Ids> Answerer::TargetsOf(const Task& task) const {
   return targets;
 }
 
-std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs,
-                                                      const OnBatch& on_batch) {
-  const std::vector<std::string>& labels = task.traits().labels;
+std::vector<std::vector<double>> Answerer::LabelScores(const Task& task, std::vector<Ids> inputs,
+                                                       const OnBatch& on_batch) {
   const std::vector<Ids> targets = TargetsOf(task);
   std::vector<ScoreRequest> requests;
   requests.reserve(inputs.size());
   for (Ids& ids : inputs) requests.push_back({std::move(ids), targets});
+  return scorer_.Score(requests, ranks_, on_batch);
+}
+
+std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs,
+                                                      const OnBatch& on_batch) {
   std::vector<std::string> texts;
-  for (const std::vector<double>& scores : scorer_.Score(requests, ranks_, on_batch)) {
-    texts.push_back(labels[MostProbable(scores)]);
+  for (const std::vector<double>& scores : LabelScores(task, std::move(inputs), on_batch)) {
+    texts.push_back(task.traits().labels[MostProbable(scores)]);
   }
   return texts;
 }

@@ -31,6 +31,7 @@ struct AnswerProgress {
 
 class Answerer {
  public:
+  using Ids = std::vector<int32_t>;
   // Called after each batch of this rank.
   using OnProgress = std::function<void(const AnswerProgress&)>;
 
@@ -44,9 +45,13 @@ class Answerer {
   std::optional<Answers> Answer(const Task& task, std::span<const TaskExample> examples,
                                 const std::function<bool()>& stop);
 
- private:
-  using Ids = std::vector<int32_t>;
+  // The log-probability of each label of `task`, for each of these inputs with their EOS, of whose
+  // tokens there are at most as many as RowLengths says. Only for tasks that are answered with
+  // labels. Collective.
+  std::vector<std::vector<double>> LabelScores(const Task& task, std::vector<Ids> inputs,
+                                               const OnBatch& on_batch = {});
 
+ private:
   // What the model gives for each label.
   std::vector<Ids> TargetsOf(const Task& task) const;
   std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,

@@ -19,6 +19,11 @@ constexpr int kPartBits = 22;
 // 2^33, so that the order, which follows the number of ranks, does not matter.
 constexpr double kGrain = 0x1p-20;
 
+// How many batches of the split are read.
+int64_t BatchesOf(const EvaluationConfig& how, int64_t in_split) {
+  return how.batches() > 0 ? std::min<int64_t>(how.batches(), in_split) : in_split;
+}
+
 }  // namespace
 
 std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
@@ -26,9 +31,8 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
                                                   const Config& config,
                                                   const std::function<bool()>& stop) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
-  const EvaluationConfig& how = config.evaluation();
   const int64_t batch_size = std::min(EvaluationBatchRows(config), data.example_count());
-  const int64_t count = std::min<int64_t>(how.batches(), data.BatchCount(batch_size));
+  const int64_t count = BatchesOf(config.evaluation(), data.BatchCount(batch_size));
   const int64_t pieces = DivideUp(batch_size, kPieceRows);
   double negative_log_p = 0, tokens = 0;
   uint64_t checksum = 0;

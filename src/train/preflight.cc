@@ -29,6 +29,8 @@ namespace {
 
 // About: a line of metrics.jsonl and its TensorBoard event.
 constexpr double kMetricsBytesPerStep = 700;
+// More rows of the embedding than this, relative to those that are needed, are taken for a mistake.
+constexpr double kMostRowsOverTokens = 1.5;
 
 using State = Finding::State;
 
@@ -116,13 +118,23 @@ class Checks {
       const CheckResult result = subject();
       findings_.push_back({name, result.state, result.text});
     } catch (const Error& error) {
-      findings_.push_back({name, State::kFailed, error.what(), error.code()});
+      AddFailure(name, error.what(), error.code());
     } catch (const std::filesystem::filesystem_error& error) {
-      findings_.push_back(
-          {name, State::kFailed,
-           fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
-           ExitCode::kResources});
+      AddFailure(
+          name,
+          fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
+          ExitCode::kResources);
     }
+  }
+
+  // A mistake that several checks meet is told once.
+  void AddFailure(const char* name, const std::string& text, ExitCode code) {
+    for (const Finding& other : findings_) {
+      if (other.state != State::kFailed || other.detail != text) continue;
+      findings_.push_back({name, State::kSkipped, fmt::format("fails as \"{}\"", other.subject)});
+      return;
+    }
+    findings_.push_back({name, State::kFailed, text, code});
   }
 
   CheckResult CheckPrecision() const {
@@ -142,12 +154,23 @@ class Checks {
     return fmt::format("{} parameters", WithThousands(plan_->parameters().element_count()));
   }
 
-  std::string CheckTokenizer() {
+  CheckResult CheckTokenizer() {
     tokenizer_.emplace(OpenTokenizer(config_, initial_));
     CheckFitsTheStart(*tokenizer_);
-    CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
-    return fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
-                       tokenizer_->piece_count(), tokenizer_->extra_ids());
+    const int32_t rows = config_.model().vocabulary_size();
+    CheckCanTrain(*tokenizer_, rows);
+    const std::string text =
+        fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
+                    tokenizer_->piece_count(), tokenizer_->extra_ids());
+    const int32_t enough = VocabularySizeFor(*tokenizer_);
+    // A model that was trained keeps its rows.
+    const bool is_new =
+        config_.checkpoint().initial().empty() && ListCheckpoints(directory_.checkpoints()).empty();
+    if (!is_new || rows <= kMostRowsOverTokens * enough) return text;
+    return {fmt::format("{}; model.vocabulary_size is {}, but there are {} tokens: rows without a "
+                        "token take memory and time, and {} would do",
+                        text, rows, tokenizer_->vocabulary_size(), enough),
+            State::kWarning};
   }
 
   // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the
@@ -208,11 +231,22 @@ class Checks {
   }
 
   std::string CheckDirectory() const {
+    CheckHoldsNoComparison();
     for (const Path& path :
          {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.tensorboard()}) {
       CheckWritable(path, "train.directory");
     }
     return config_.train().directory();
+  }
+
+  // It has its runs in directories of their own.
+  void CheckHoldsNoComparison() const {
+    if (!Exists(directory_.root / "comparison.json") || Exists(directory_.root / "run.json"))
+      return;
+    Fail(ExitCode::kConfig,
+         "{} is the directory of a comparison, with runs of its own in it, and would be mixed with "
+         "this run; choose another train.directory",
+         directory_.root.string());
   }
 
   // Shards of a directory that the user named are made again if they do not do, but not in silence:

@@ -111,23 +111,28 @@ BatchFacts StepRunner::FactsOf(const std::vector<Batch>& batches, int64_t step) 
 
 void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts,
                                bool spoilt) {
-  for (const Batch& batch : batches) {
-    const bool alone = &batch == &batches.front() || tree_;
-    const Gradients gradients = alone ? Gradients::kReplace : Gradients::kAdd;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    // The first one overwrites the gradients of the step before. A tree adds them up itself, so
+    // each of its leaves does.
+    const bool replaces = i == 0 || tree_;
+    const Gradients gradients = replaces ? Gradients::kReplace : Gradients::kAdd;
     Milestones reached{.needs_piece = [&] { FinishGather(); },
                        .forward = [&] { clock_.End(StepPhase::kForward); },
                        .piece = {}};
-    if (in_pieces() && &batch == &batches.back()) {
+    if (in_pieces() && i + 1 == batches.size()) {
       reached.piece = [&](ElementRange piece) { StartSum(piece, spoilt); };
     }
-    replica_.Differentiate(batch, facts, gradients, reached, NextRun());
+    replica_.Differentiate(batches[i], facts, gradients, reached, NextRun());
     if (tree_) tree_->Add(replica_.gradients().view());
     clock_.End(StepPhase::kBackward);
   }
 }
 
-// Whoever updates a parameter needs the sum of its gradients; the step's sums after them are for
-// all. A piece is one of the arena's, or all of it.
+// `piece` is one of plan_.pieces(), the step's sums that follow the gradients in the arena, or the
+// whole arena with both. Where ranks share the parameters, a rank gets the sum of only those
+// gradients with which it updates (reduce-scatter); the step's sums are needed by all (all-reduce).
+// Shared pieces are taken from the beginning of `piece`, so those in it must be neighbours, in
+// ascending order, and the first must begin where it does.
 void StepRunner::StartSum(ElementRange piece, bool spoilt) {
   if (trace_ && ranks_.size() > 1) trace_->StartsSum(piece.size());
   Arena& gradients = replica_.gradients();
@@ -138,6 +143,9 @@ void StepRunner::StartSum(ElementRange piece, bool spoilt) {
   }
   for (const auto& [elements, shares] : plan_.shared_pieces()) {
     if (piece.And(elements).size() == 0) continue;
+    SYNTRA_CHECK(elements.begin == piece.begin && elements.end <= piece.end,
+                 "elements [{}, {}) are shared, but of [{}, {}) the sum was started",
+                 elements.begin, elements.end, piece.begin, piece.end);
     ranks_.StartReduceScatter(gradients.Part(elements.begin, elements.size()), shares);
     sums_.push_back(elements);
     piece.begin = elements.end;
@@ -275,9 +283,11 @@ std::string StepRunner::FirstBadGradient() {
     });
   };
   const auto place = std::ranges::find_if(parameters, is_bad) - parameters.begin();
-  double first = -static_cast<double>(place);
-  ranks_.AllReduceMax(std::span(&first, 1));
-  const auto found = static_cast<size_t>(-first);
+  // Ranks share only a maximum: that of the negated places is the first place of all ranks. A rank
+  // that finds nothing has the place after the last parameter.
+  double negated = -static_cast<double>(place);
+  ranks_.AllReduceMax(std::span(&negated, 1));
+  const auto found = static_cast<size_t>(-negated);
   return found < parameters.size() ? ", first in the gradient of " + parameters[found].name : "";
 }
 

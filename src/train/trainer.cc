@@ -27,13 +27,14 @@ class Trainer {
  public:
   Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {}
 
-  RunOutcome Train();
+  // Trains, and records how it ended.
+  RunOutcome RunToItsEnd();
 
  private:
-  ExitCode RunToItsEnd();
+  ExitCode TrainWithRollbacks();
   void GoBack(const Divergence& divergence);
   void Settle();
-  ExitCode Run();
+  ExitCode TrainFromNewest();
   void Begin();
   std::optional<Checkpoint> FindNewest();
   void Continue(Checkpoint& newest);
@@ -45,7 +46,7 @@ class Trainer {
   void Evaluated(int64_t step, const NamedValues& values);
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   StepReport Step(std::future<std::vector<Batch>>* next);
-  ExitCode TrainSteps();
+  ExitCode TrainRemainingSteps();
   void RecordFailure() noexcept;
   void RecordEnd();
   void LogTime() const;
@@ -189,7 +190,7 @@ StepReport Trainer::Step(std::future<std::vector<Batch>>* next) {
   return report;
 }
 
-ExitCode Trainer::TrainSteps() {
+ExitCode Trainer::TrainRemainingSteps() {
   std::future<std::vector<Batch>> next;
   if (state_->step < steps()) next = FetchAside(state_->step);
   while (state_->step < steps()) {
@@ -250,7 +251,8 @@ void Trainer::Begin() {
   MakeHooks();
 }
 
-ExitCode Trainer::Run() {
+// From the newest checkpoint, or from the start where there is none.
+ExitCode Trainer::TrainFromNewest() {
   // After a rollback everything is prepared, and the rollback must be saved before the run stops.
   if (!rolled_back_ && !workload_.Prepare(run_)) return ExitCode::kRequeue;
   Begin();
@@ -262,7 +264,7 @@ ExitCode Trainer::Run() {
   for (const auto& hook : hooks_) {
     if (!hook->Start(state_->step)) return ExitCode::kRequeue;
   }
-  return TrainSteps();
+  return TrainRemainingSteps();
 }
 
 // Never throws, and writes nothing where another run may have begun.
@@ -312,9 +314,9 @@ void Trainer::LogTime() const {
   }
 }
 
-RunOutcome Trainer::Train() {
+RunOutcome Trainer::RunToItsEnd() {
   try {
-    outcome_.code = RunToItsEnd();
+    outcome_.code = TrainWithRollbacks();
   } catch (...) {
     RecordFailure();
     throw;
@@ -326,10 +328,10 @@ RunOutcome Trainer::Train() {
 }
 
 // A run that diverges goes back as often as it may.
-ExitCode Trainer::RunToItsEnd() {
+ExitCode Trainer::TrainWithRollbacks() {
   for (;;) {
     try {
-      return Run();
+      return TrainFromNewest();
     } catch (const Divergence& divergence) {
       Settle();
       GoBack(divergence);
@@ -410,7 +412,7 @@ RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, 
     RunContext run(config, ranks, backend, watchdog, std::move(preflight));
     run.started = started;
     phase.reset();
-    return Trainer(run, workload).Train();
+    return Trainer(run, workload).RunToItsEnd();
   } catch (...) {
     // The caller prints it; people look for it in the log file, too.
     NoteInLogFile(CurrentFailure().message);

@@ -79,6 +79,18 @@ TEST(ConfigErrors, BracesAndSeparators) {
   EXPECT_TRUE(ErrorLines("model < width: 8, dropout: 0.5; > # comment").empty());
 }
 
+TEST(ConfigErrors, AWrongValueIsOneError) {
+  const std::vector<std::string> mixer = {
+      "error: --set model.mixer=hyena: model.mixer: expected { ... }, found \"hyena\"", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("model.mixer=hyena"), mixer);
+  const std::vector<std::string> task = {
+      "error: --set data.task=sst2: data.task[0]: expected { ... }, found \"sst2\"", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("data.task=sst2"), task);
+  const std::vector<std::string> rest = {
+      "error: --set model.width=8 9: unexpected \"9\" after the value", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("model.width=8 9"), rest);
+}
+
 TEST(ConfigErrors, NumbersInOtherNotations) {
   EXPECT_EQ(OnlyError("model { width: +8 }"),
             "error: x:1:16: model.width: \"+8\" must be written without +");
@@ -134,10 +146,31 @@ TEST(ConfigErrors, Files) {
         LoadConfig(std::vector<std::string>{"/nonexistent.textproto", large}, {}, kForModel);
       },
       ExitCode::kConfig);
-  EXPECT_EQ(error,
-            "error: cannot read /nonexistent.textproto: No such file or directory\nerror: cannot "
-            "read " +
-                large + ": larger than 1048576 bytes\n2 errors");
+  EXPECT_EQ(
+      error,
+      "error: cannot read /nonexistent.textproto: No such file or directory\nerror: " + large +
+          ": this is no configuration (it is larger than 1 MiB); a text to learn from is "
+          "named in one: data { train: \"" +
+          large + "\" }\n2 errors");
+}
+
+// One error, whatever the purpose lacks.
+TEST(ConfigErrors, ATextIsNoConfiguration) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "\xe9\n";
+  const std::vector<std::string> expected = {
+      "error: x: this is no configuration (20 errors; line 1: bytes that are not UTF-8; save the "
+      "file as UTF-8); a text to learn from is named in one: data { train: \"x\" }",
+      "1 error"};
+  EXPECT_EQ(ErrorLines(text, kForTokenizer), expected);
+  text.clear();
+  for (int i = 0; i < 20; ++i) text += "The cat sat on the mat; it was fat!\n";
+  EXPECT_EQ(ErrorLines(text, kForTokenizer).size(), 2u);
+  // Fields that are called otherwise elsewhere are named one by one.
+  text.clear();
+  for (int i = 0; i < 20; ++i) text += "learning_rate: 1\n";
+  EXPECT_EQ(ErrorLines(text).size(), 21u);
+  EXPECT_GT(ErrorLines("train { steps: 5 }" + std::string(40, '%')).size(), 10u);
 }
 
 TEST(ConfigErrors, RequiredFieldsDependOnThePurpose) {

@@ -137,6 +137,9 @@ TEST_F(TokenizerTrainingTest, ErrorsSayWhy) {
   EXPECT_NE(too_many.find("tokenizer of 500000 pieces on 8 documents: Vocabulary size"),
             std::string::npos)
       << too_many;
+  training.pieces = 8;  // fewer than there are letters
+  const std::string too_few = ErrorOf([&] { TrainTokenizer(training); }, ExitCode::kConfig);
+  EXPECT_NE(too_few.find(" with --coverage option"), std::string::npos) << too_few;
   training = Training();
   training.patterns = {Corpus("empty.txt", {" ", ""})};
   const std::string none = DataErrorOf([&] { TrainTokenizer(training); });

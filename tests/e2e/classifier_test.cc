@@ -3,6 +3,8 @@
 // of another model, stopped and continued, with two ranks, and what they cannot do.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/e2e/toy_task.h"
 
 namespace syntra {
@@ -65,14 +67,103 @@ TEST_F(Classifier, TwoRanksAreOne) {
   EXPECT_EQ(Trace(Directory("one"), 12), Trace(Directory("two"), 12));
 }
 
+// Each line gets the answer that the same text has among the run's predictions.
+TEST_F(Classifier, LabelsLines) {
+  ASSERT_EQ(Run(Alone("run", {"train.steps=8"})).code, 0);
+  std::string lines, labels;
+  for (const std::string& line : Split(File("run", "predictions/toy_test.jsonl"), '\n')) {
+    if (line.empty()) continue;
+    const Json prediction = ParseJson(line);
+    lines += prediction["input"].get<std::string>() + "\n";
+    labels += prediction["prediction"].get<std::string>() + "\n";
+  }
+  const std::string best = (Directory("run") / "best" / "toy").string();
+  const Outcome outcome = Run({"generate", "--checkpoint", best}, {.input = lines});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, labels);
+  EXPECT_FALSE(outcome.Says("more tokens than the model reads")) << outcome.err;
+  if (MpirunPath().empty()) return;
+  EXPECT_EQ(Run({"generate", "--checkpoint", best}, {.ranks = 2, .input = lines}).out, labels);
+}
+
+TEST_F(Classifier, GivesTheProbabilitiesOfLabels) {
+  ASSERT_EQ(Run(Alone("run", {"train.steps=4"})).code, 0);
+  std::string too_long = "ea";
+  for (int i = 0; i < 40; ++i) too_long += " ga";
+  const Outcome outcome = Run({"generate", "--json", "--checkpoint", Directory("run").string()},
+                              {.input = "ea ga ja\n" + too_long + "\n"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("1 lines have more tokens than the model reads")) << outcome.err;
+  const std::vector<std::string> answers = Split(outcome.out, '\n');
+  ASSERT_EQ(answers.size(), 3u);
+  const Json answer = ParseJson(answers[0]);
+  EXPECT_EQ(answer["input"], "ea ga ja");
+  const double ca = std::exp(answer["log_probabilities"]["ca"].get<double>());
+  const double da = std::exp(answer["log_probabilities"]["da"].get<double>());
+  EXPECT_NEAR(ca + da, 1, 1e-5);
+  EXPECT_EQ(answer["label"], ca >= da ? "ca" : "da");
+}
+
+// Lines give the fields of the task's input, in its order.
+TEST_F(Classifier, LinesMayHaveSeveralFields) {
+  ASSERT_EQ(Run(Alone("run", {"train.steps=4"})).code, 0);
+  const Arguments generate{"generate",
+                           "--json",
+                           "--checkpoint",
+                           Directory("run").string(),
+                           "--set",
+                           R"(data.task={classification {name: "pairs" train: "train.tsv"
+                           input: "{a} {b} {a}" label: ["ca", "da"]}})"};
+  const Outcome outcome = Run(generate, {.input = "ea\tga\nea ga\n"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(
+      outcome.Says("error: line 2 of the input has the wrong number of fields, 1; the "
+                   "task's input has 2: a, b"))
+      << outcome.err;
+  const std::vector<std::string> answers = Split(outcome.out, '\n');
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(ParseJson(answers[0])["input"], "ea\tga");
+  EXPECT_TRUE(ParseJson(answers[0]).contains("label"));
+  EXPECT_TRUE(ParseJson(answers[1]).contains("error"));
+}
+
+TEST_F(Classifier, LabelsAreThoseOfTheTaskThatIsNamed) {
+  const auto task = [](const std::string& name, const std::string& labels) {
+    return fmt::format(
+        "task {{classification {{name: '{}' train: 'train.tsv' validation: 'dev.tsv' "
+        "input: '{{text}}' label: {} label_value: ['ca', 'da']}}}} ",
+        name, labels);
+  };
+  const std::string tasks = task("one", R"(["ca", "da"])") + task("two", R"(["f", "e"])");
+  ASSERT_EQ(
+      Run(Alone("run", {"data {" + tasks + "}", "model.classifier.classes=4", "train.steps=4"}))
+          .code,
+      0);
+  const Arguments generate{"generate", "--checkpoint", Directory("run").string()};
+  const auto run = [&](const Arguments& more) {
+    Arguments all = generate;
+    all.insert(all.end(), more.begin(), more.end());
+    return Run(all, {.input = "ea ga ja\n"});
+  };
+  const Outcome unclear = run({});
+  EXPECT_EQ(unclear.code, 2);
+  EXPECT_TRUE(unclear.Says("several tasks; choose one by --task: one, two")) << unclear.err;
+  EXPECT_TRUE(run({"--task", "three"}).Says("no task \"three\"; choose one by --task"));
+  const Outcome named = run({"--task", "two"});
+  EXPECT_EQ(named.code, 0) << named.err;
+  EXPECT_TRUE(named.out == "f\n" || named.out == "e\n") << named.out;
+  const Outcome raw = run({"--task", "two", "--raw"});
+  EXPECT_EQ(raw.code, 2);
+  EXPECT_TRUE(raw.Says("remove --raw")) << raw.err;
+}
+
 TEST_F(Classifier, WritesNoText) {
   ASSERT_EQ(Run(Alone("run", {"train.steps=4"})).code, 0);
-  const StartOptions line{.input = "ea ga ja\tda\n"};
-  for (const char* command : {"generate", "score"}) {
-    const Outcome refused = Run({command, "--checkpoint", Directory("run").string()}, line);
-    EXPECT_EQ(refused.code, 2) << command;
-    EXPECT_TRUE(refused.Says("predicts classes, not text")) << refused.err;
-  }
+  const Outcome refused =
+      Run({"score", "--checkpoint", Directory("run").string()}, {.input = "ea ga ja\tda\n"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(refused.Says("predicts classes, not text; syntra generate labels lines"))
+      << refused.err;
   const Arguments convert{"convert",
                           "--input",
                           Directory("run").string(),

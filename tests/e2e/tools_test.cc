@@ -408,6 +408,20 @@ TEST_F(Tools, ABenchmarkWithoutStepsHasNoTimes) {
   for (const char* time : {"median", "best", "mfu"}) EXPECT_TRUE(result.at(time).is_null()) << time;
 }
 
+// The examples after the last whole batch are never used.
+TEST_F(Tools, EvalReadsAsMuchAsItIsTold) {
+  Train("run", {"train.steps=4"});
+  const auto batches = [&](const std::string& setting) {
+    return RunJson({"eval", "--json", "--checkpoint", Directory("run").string(), "--set",
+                    "evaluation.batch_size=1", "--set", "evaluation.batches=" + setting})
+        .at("batches")
+        .get<int64_t>();
+  };
+  EXPECT_EQ(batches("3"), 3);
+  EXPECT_GT(batches("0"), 10);
+  EXPECT_EQ(batches("0"), batches("1000000"));
+}
+
 class ToolsOfRanks : public Tools {};
 
 TEST_F(ToolsOfRanks, EvalIsTheSameWithTwo) {

@@ -83,8 +83,8 @@ class CallGradient : public GradientRule {
   Recorder& recorder() override { return tape_; }
   const Attributes& attributes() const override { return attributes_; }
   int inputs() const override { return static_cast<int>(inputs_.size()); }
-  Value input(int i) const override { return inputs_.at(i); }
-  Value output(int i) const override { return outputs_.at(i); }
+  Value input(int i) override { return inputs_.at(i); }
+  Value output(int i) override { return outputs_.at(i); }
   Value output_gradient(int i) const override { return cotangents_.at(i); }
   bool wants(int i) const override { return wanted_.contains(i); }
 

@@ -112,6 +112,13 @@ TEST_F(Preflights, ARunDirectoryThatIsAFile) {
   ExpectFailure("run directory", ExitCode::kResources, "run is a file");
 }
 
+TEST_F(Preflights, ARunDirectoryThatIsAComparison) {
+  Write("run/comparison.json", "{}");
+  ExpectFailure("run directory", ExitCode::kConfig, "run is the directory of a comparison");
+  Write("run/run.json", "{}");
+  EXPECT_EQ(Of("run directory").state, State::kGood);
+}
+
 TEST_F(Preflights, PreparedIsAFile) {
   Write("prep", "");
   Set("data.prepared", '"' + (scratch_ / "prep").string() + '"');
@@ -203,6 +210,25 @@ TEST_F(Preflights, AllFailuresAreOneError) {
   EXPECT_TRUE(text.starts_with("error: ")) << text;
   EXPECT_NE(text.find("\nerror: "), std::string::npos) << text;
   EXPECT_NE(text.find("2 errors"), std::string::npos) << text;
+}
+
+// Of the sample's 32,100 tokens. A model that was trained keeps its rows.
+TEST_F(Preflights, FarMoreRowsThanTokensAreNamed) {
+  Set("model.vocabulary_size", "48192");
+  EXPECT_EQ(Of("tokenizer").state, State::kGood);
+  Set("model.vocabulary_size", "48193");
+  ExpectWarning("tokenizer",
+                "model.vocabulary_size is 48193, but there are 32100 tokens: rows without a token "
+                "take memory and time, and 32128 would do");
+  Save(50);
+  EXPECT_EQ(Of("tokenizer").state, State::kGood);
+}
+
+TEST_F(Preflights, AMistakeThatTwoChecksMeetIsToldOnce) {
+  Set("data.task", "[{ classification { name: 'news' train: 'train.tsv' label: 'x' } }]");
+  const std::string text = ErrorOf([&] { RequireNoFailure(All()); }, ExitCode::kConfig);
+  EXPECT_TRUE(text.starts_with("task \"news\": label: give two labels or more")) << text;
+  EXPECT_EQ(Of("task files").state, State::kSkipped);
 }
 
 TEST_F(Preflights, ShardsThatLieInDataPreparedItself) {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// `generate` with a model that tells classes: the label of each line's class.
+#pragma once
+
+#include <string>
+
+#include "cli/checkpoint_options.h"
+#include "cli/line_answers.h"
+
+namespace syntra {
+
+struct LineLabelsForm {
+  std::string task;   // whose labels; empty: those of the only one
+  bool json = false;  // with the log-probabilities of all labels
+};
+
+// Answers the lines of standard input. A line has the fields of the task's input, with tabs between
+// them. Collective. Throws Error(kConfig) if it is not clear which task's labels are meant, or if
+// its inputs are more than fields in a text.
+void LabelLines(const LoadedModel& model, const LineLabelsForm& form, Communicator& ranks,
+                LineAnswers& answers);
+
+}  // namespace syntra
