@@ -26,7 +26,8 @@ Action SetUpCheckpoint(CLI::App& app) {
     bool json = false;
   };
   const auto options = std::make_shared<Options>();
-  app.add_option("--checkpoint,checkpoint", options->directory, "Checkpoint, or a directory with some")
+  app.add_option("--checkpoint,checkpoint", options->directory,
+                 "Checkpoint, or a directory with some")
       ->required()
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");
@@ -66,6 +67,12 @@ Action SetUpCheckpoint(CLI::App& app) {
   };
 }
 
+// Looking at data must not cost a run its token shards.
+void PrepareToLook(PrepareOptions options, const Tokenizer& tokenizer) {
+  options.replaces_shards = false;
+  PrepareCorpus(options, tokenizer);
+}
+
 // The first `count` rows of a split: of its first batch of training, or of its validation examples.
 Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validation, int64_t count) {
   const DataConfig& data = config.data();
@@ -73,12 +80,12 @@ Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validatio
   const Path prepared = RunDirectory{config.train().directory()}.Prepared(data);
   if (validation) {
     if (data.validation_size() == 0) Fail(ExitCode::kConfig, "data.validation is not set");
-    PrepareCorpus(ValidationPreparation(data, prepared), tokenizer);
+    PrepareToLook(ValidationPreparation(data, prepared), tokenizer);
     const ValidationData rows = ValidationData::Open(data, layout, tokenizer, prepared);
     count = std::min(count, rows.example_count());
     return rows.Get(0, count, 0, count);
   }
-  PrepareCorpus(TrainingPreparation(data, prepared), tokenizer);
+  PrepareToLook(TrainingPreparation(data, prepared), tokenizer);
   return TrainingData::Open(data, layout, tokenizer, prepared, config.train().seed())
       .Get(0, count, 0, count);
 }
