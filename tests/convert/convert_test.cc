@@ -14,6 +14,7 @@
 #include "convert/running_model.h"
 #include "convert/sample_checkpoint.h"
 #include "core/random.h"
+#include "data/example.h"
 #include "tests/base/scratch.h"
 #include "train/initial.h"
 
@@ -238,6 +239,28 @@ TEST_F(Converting, AListOfLayersToSafetensorsAndBack) {
   ExpectSameParameters(kSyntraFormat.open(run, {}), kSyntraFormat.open(scratch_ / "back", {}));
   EXPECT_THAT(Complaint(run, kHuggingFaceFormat, scratch_ / "theirs", ExitCode::kConfig),
               HasSubstr("model.encoder.layers[0].mixer has a random"));
+}
+
+// Where none is set it follows from the settings of span corruption; earlier files lack these.
+TEST_F(Converting, SafetensorsKeepTheLengthOfTargets) {
+  Convert(Synthesizer(""), scratch_ / "out", kSafetensorsFormat);
+  const Path file = scratch_ / "out/model.json";
+  const auto target_length = [&] {
+    return RowLengths(kSafetensorsFormat.open(scratch_ / "out", {}).config.data()).targets;
+  };
+  Json json = ParseJson(ReadWholeFile(file));
+  const int64_t by_default = target_length();
+  json["data"]["noise_density"] = 0.5;
+  json["data"]["mean_span_length"] = 2;
+  ReplaceFileDurably(file, JsonText(json, 2) + "\n");
+  EXPECT_GT(target_length(), by_default);
+  Convert(scratch_ / "out", scratch_ / "back", kSyntraFormat);
+  Convert(scratch_ / "back", scratch_ / "again", kSafetensorsFormat);
+  EXPECT_EQ(ParseJson(ReadWholeFile(scratch_ / "again/model.json")), json);
+  json["data"].erase("noise_density");
+  json["data"].erase("mean_span_length");
+  ReplaceFileDurably(file, JsonText(json, 2) + "\n");
+  EXPECT_EQ(target_length(), by_default);
 }
 
 TEST_F(Converting, WeightsOnlyCheckpointsKeepStepAndRun) {
