@@ -23,6 +23,7 @@
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/task_classes.h"
+#include "train/task_labels.h"
 
 namespace syntra {
 namespace {
@@ -76,6 +77,9 @@ class Checks {
     }
     Check("initial", {}, [&] { return CheckInitial(); });
     Check("tokenizer", {"initial"}, [&] { return CheckTokenizer(); });
+    if (splits_.empty()) {
+      Check("labels", {"task files", "tokenizer"}, [&] { return CheckLabels(); });
+    }
     if (initial_) {
       Check("parameters of the start", {"model", "tokenizer"}, [&] { return CheckMatches(); });
     }
@@ -150,7 +154,8 @@ class Checks {
                        tokenizer_->piece_count(), tokenizer_->extra_ids());
   }
 
-  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the mistake.
+  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the
+  // mistake.
   void CheckFitsTheStart(const Tokenizer& tokenizer) const {
     if (!initial_ || tokenizer.vocabulary_size() <= config_.model().vocabulary_size()) return;
     const std::string& identity = initial_->tokenizer_identity;
@@ -187,6 +192,12 @@ class Checks {
       }
     }
     return names.empty() ? "none" : "every file begins with examples: " + Join(names, ", ");
+  }
+
+  CheckResult CheckLabels() const {
+    const std::vector<std::string> problems = CheckTaskLabels(config_, *tokenizer_, tasks_);
+    if (problems.empty()) return "the model can give each";
+    return {Join(problems, "; "), State::kWarning};
   }
 
   void CheckCorpora() {
