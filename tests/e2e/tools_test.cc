@@ -162,7 +162,7 @@ TEST_F(Tools, LookingAtOtherDataCostsARunNothing) {
   for (Arguments look : {of_train, of_validation, eval}) {
     const Outcome refused = Run(look);
     EXPECT_EQ(refused.code, 2) << refused.err;
-    EXPECT_TRUE(refused.Says("give --set data.prepared=DIRECTORY")) << refused.err;
+    EXPECT_TRUE(refused.Says("Give --set data.prepared=DIRECTORY")) << refused.err;
     look.insert(look.end(), {"--set", "data.prepared=" + (scratch_ / "elsewhere").string()});
     const Outcome shown = Run(look);
     EXPECT_EQ(shown.code, 0) << shown.err;
