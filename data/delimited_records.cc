@@ -39,25 +39,26 @@ class DelimitedReader : public RecordReader {
  protected:
   bool Read(Record* record) override {
     if (!ReadRow(record)) return false;
-    if (columns_ == 0) columns_ = fields_;
     if (record->fault == RecordFault::kNone) record->fault = Check(record);
     return true;
   }
 
-  // Whether a row has what it must have, and its fields.
+  // Whether a row has what it must have, and its fields. Where nothing else says how many columns
+  // there are, the first good row does.
   virtual RecordFault Check(Record* record) {
-    if (fields_ != columns_) {
+    if (columns_ > 0 && fields_ != columns_) {
       record->detail = fmt::format("{} fields for {} columns", fields_, columns_);
       return RecordFault::kFieldCount;
     }
     for (size_t i = 0; i < wanted_.size(); ++i) {
       if (!values_[i] && !wanted_[i].optional) {
-        record->detail = fmt::format("column {} of {}", wanted_[i].name, columns_);
+        record->detail = fmt::format("column {} of {}", wanted_[i].name, fields_);
         return RecordFault::kMissingField;
       }
       const RecordFault fault = values_[i] ? CheckText(*values_[i]) : RecordFault::kNone;
       if (fault != RecordFault::kNone) return fault;
     }
+    columns_ = fields_;
     record->fields = values_;
     return RecordFault::kNone;
   }
@@ -265,7 +266,7 @@ class DelimitedReader : public RecordReader {
   std::vector<std::string>* header_ = nullptr;  // while the header row is read: its fields
   std::vector<TableField> wanted_;
   std::vector<std::vector<size_t>> slots_;  // of each column: where its field goes in values_
-  int64_t columns_ = 0;
+  int64_t columns_ = 0;                     // 0: not known yet
   int64_t line_ = 1;
   // The row that is being read or was read last.
   State state_ = State::kFieldStart;

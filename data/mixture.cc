@@ -56,12 +56,18 @@ MixtureRates MixtureRates::From(const MixtureConfig& config) {
 }
 
 std::vector<int64_t> MixtureShares(std::span<const int64_t> sizes, const MixtureRates& rates) {
+  std::vector<double> counts;
+  for (const int64_t size : sizes) {
+    counts.push_back(static_cast<double>(rates.limit > 0 ? std::min(size, rates.limit) : size));
+  }
+  const double largest = *std::ranges::max_element(counts);
   double draws = 0, sum = 0;
   std::vector<double> weights;
-  for (const int64_t size : sizes) {
-    const auto counted = static_cast<double>(rates.limit > 0 ? std::min(size, rates.limit) : size);
-    draws += counted;
-    weights.push_back(rates.temperature == 1 ? counted : std::pow(counted, 1 / rates.temperature));
+  for (const double count : counts) {
+    draws += count;
+    // Of numbers up to 1, which no power makes infinite.
+    weights.push_back(rates.temperature == 1 ? count
+                                             : std::pow(count / largest, 1 / rates.temperature));
     sum += weights.back();
   }
   std::vector<int64_t> shares;

@@ -241,8 +241,16 @@ class Preparation {
       Log().warn("making a token shard again: {}", error.what());
       return false;
     }
+    if (mismatch && !options_.replaces_shards) RefuseToReplace(*mismatch, task);
     if (mismatch) ReportMismatch(*mismatch, task);
     return !mismatch;
+  }
+
+  [[noreturn]] void RefuseToReplace(Mismatch mismatch, const ShardTask& task) const {
+    Fail(ExitCode::kConfig,
+         "{}; a run may need it, so it is not replaced here. Give --set data.prepared=DIRECTORY to "
+         "put other token shards elsewhere, or make it again with `syntra prepare`",
+         MismatchText(mismatch, task.shard, task.source));
   }
 
   void ReportMismatch(Mismatch mismatch, const ShardTask& task) {

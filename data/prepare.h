@@ -37,6 +37,9 @@ struct PrepareOptions {
   // its shard is replaced only by one with the same content (when the file was merely
   // recompressed). Otherwise the shard stays and Error(kCheckpoint) is thrown.
   bool keeps_content = false;
+  // False for a command that only looks: a shard that cannot be used may belong to a run. It stays,
+  // and Error(kConfig) is thrown.
+  bool replaces_shards = true;
 };
 
 struct PrepareResult {

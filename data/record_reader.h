@@ -72,7 +72,7 @@ struct TableFormat {
   // Whether the first row of a tsv or csv file names the columns; else they are called "1", "2",
   // ...
   bool header = true;
-  int64_t columns = 0;      // without a header: how many there are; 0: as many as in the first row
+  int64_t columns = 0;  // without a header: how many there are; 0: as many as in the first good row
   const char* advice = "";  // after the error that the header lacks a column
 };
 

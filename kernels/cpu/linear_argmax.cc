@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_argmax: argmax_v of scale * hidden . embedding_v, the lowest index among equals.
-#include <limits>
+#include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "core/simd_targets.h"
@@ -16,7 +17,15 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-float LargestLogit(const float* logits, int64_t count) { return LargestOf(logits, count); }
+// +infinity also if there is a NaN, which a maximum passes over.
+float LargestLogit(const float* logits, int64_t count) {
+  const FloatVector infinity = hn::Set(FloatTag(), HUGE_VALF);
+  bool below_infinity = true;
+  VectorLoop(count, [&](int64_t j, auto lanes) {
+    below_infinity &= hn::AllTrue(FloatTag(), hn::Lt(Load(logits + j, lanes), infinity));
+  });
+  return below_infinity ? LargestOf(logits, count) : HUGE_VALF;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syntra
@@ -31,7 +40,7 @@ namespace {
 
 struct Best {
   float logit;
-  int32_t index;
+  int32_t index;  // -1: none
 };
 
 // Finds the best of each block of the vocabulary, then the best of all. Of equal ones the earlier
@@ -60,16 +69,17 @@ void ArgmaxPlan::FindInTile(const LogitTile& tile, Best* found) const {
   for (int64_t row = 0; row < tile.rows; ++row) {
     const float* values = tile.logits + row * tile.columns;
     const float largest = HWY_DYNAMIC_DISPATCH(LargestLogit)(values, tile.columns);
+    found[row] = {largest, -1};
+    if (std::isinf(largest)) continue;
     const auto index = std::find(values, values + tile.columns, largest) - values;
-    if (index == tile.columns) continue;  // NaN
-    found[row] = {largest, static_cast<int32_t>(tile.first_column + index)};
+    found[row].index = static_cast<int32_t>(tile.first_column + index);
   }
 }
 
 void ArgmaxPlan::Run(const KernelArguments& arguments) const {
   const int64_t tokens = tiles.projection().tokens, blocks = tiles.block_count();
   auto* found = reinterpret_cast<Best*>(arguments.workspace + best);
-  std::fill_n(found, blocks * tokens, Best{-std::numeric_limits<float>::infinity(), 0});
+  std::fill_n(found, blocks * tokens, Best{-HUGE_VALF, -1});
   ParallelTasks(blocks, [&](int64_t block) {
     std::byte* thread = arguments.workspace + threads + ThreadIndex() * thread_bytes;
     for (int64_t chunk = 0; chunk < tiles.chunk_count(); ++chunk) {

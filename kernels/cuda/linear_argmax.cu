@@ -9,7 +9,8 @@ namespace {
 
 using namespace gpu;
 
-// Keeps the better of two candidates: the larger logit or, if they are equal, the lower index.
+// Keeps the better of two candidates: the larger logit or, if they are equal, the lower index. So
+// one that stands for a NaN, {INFINITY, -1}, outranks all.
 struct Candidate {
   float logit;
   int32_t index;
@@ -26,9 +27,14 @@ struct ArgmaxStorage {
 __global__ void ArgmaxKernel(const float* logits, int64_t vocabulary, int32_t* result) {
   auto& shared = Shared<ArgmaxStorage>();
   const float* row = logits + BlockIndex() * vocabulary;
-  Candidate best{-INFINITY, 0};
+  Candidate best{-INFINITY, -1};
   for (int64_t v = ThreadIndex(); v < vocabulary; v += kThreads) {
-    if (row[v] > best.logit) best = {row[v], static_cast<int32_t>(v)};
+    const float logit = row[v];
+    if (!(logit < INFINITY)) {
+      best = {INFINITY, -1};
+    } else if (logit > best.logit) {
+      best = {logit, static_cast<int32_t>(v)};
+    }
   }
   for (int mask = kWarp / 2; mask > 0; mask /= 2) {
     best.Take({ShuffleXor(best.logit, mask), ShuffleXor(best.index, mask)});

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy choice: argmax_v of scale * hidden . embedding_v, the lowest index among equals.
+// Greedy choice: argmax_v of scale * hidden . embedding_v, the lowest index among equals. -1 if a
+// logit is NaN or infinite, or all are -infinite: then no token is the best.
 // hidden [B, 1, D], embedding [V, D] -> i32 [B, 1].
 // Attributes {scale}.
+#include <cmath>
+
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -21,13 +24,17 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const int64_t vocabulary = inputs[1].dim(0), width = inputs[1].dim(1);
   const double scale = call.attributes.Number("scale");
   for (int64_t b = 0; b < inputs[0].dim(0); ++b) {
-    double best = 0.0;
+    double best = -INFINITY;
     int32_t index = -1;
     for (int64_t v = 0; v < vocabulary; ++v) {
       double logit = 0.0;
       for (int64_t d = 0; d < width; ++d) logit += hidden[b * width + d] * embedding[v * width + d];
       logit *= scale;
-      if (index >= 0 && !(logit > best)) continue;
+      if (!(logit < INFINITY)) {
+        index = -1;
+        break;
+      }
+      if (!(logit > best)) continue;
       best = logit;
       index = static_cast<int32_t>(v);
     }

@@ -119,6 +119,7 @@ ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
          model.path.string());
   }
   PrepareOptions options = ValidationPreparation(data, model.prepared);
+  options.replaces_shards = false;  // the run's own
   options.on_progress = [&, previous = PrepareProgress()](const PrepareProgress& now) mutable {
     if (now != previous) watchdog.Alive();
     previous = now;

@@ -50,7 +50,12 @@ std::string GoOn(const Tokenizer& tokenizer, std::string_view text,
   ids.insert(ids.end(), output.begin(), output.end());
   const std::string whole = tokenizer.Decode(ids);
   const bool continues = whole.starts_with(begun);
-  return std::string(text) + (continues ? whole.substr(begun.size()) : tokenizer.Decode(output));
+  std::string rest = continues ? whole.substr(begun.size()) : tokenizer.Decode(output);
+  // Tokens do not tell of white space at the end of a text, so the model gives the next word's.
+  const bool has_space =
+      !text.empty() && std::string_view(" \t\r").find(text.back()) != std::string_view::npos;
+  if (has_space && rest.starts_with(' ')) rest.erase(0, 1);
+  return std::string(text) + rest;
 }
 
 std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans) {

@@ -82,8 +82,8 @@ class LineFiller {
     return answers;
   }
 
-  // Whether there was nothing to generate for any line.
-  bool found_no_gap() const { return has_whole_ && !has_gaps_; }
+  // Whether there was nothing to generate for any line, which with --raw only empty lines can do.
+  bool found_no_gap() const { return !raw_ && has_whole_ && !has_gaps_; }
 
  private:
   // The beginning of a text may be empty.

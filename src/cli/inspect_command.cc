@@ -13,6 +13,7 @@
 #include "data/training_data.h"
 #include "data/validation_data.h"
 #include "plan/plan_details.h"
+#include "tasks/task.h"
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/snapshot.h"
@@ -67,6 +68,12 @@ Action SetUpCheckpoint(CLI::App& app) {
   };
 }
 
+// Looking at data must not cost a run its token shards.
+void PrepareToLook(PrepareOptions options, const Tokenizer& tokenizer) {
+  options.replaces_shards = false;
+  PrepareCorpus(options, tokenizer);
+}
+
 // The first `count` rows of a split: of its first batch of training, or of its validation examples.
 Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validation, int64_t count) {
   const DataConfig& data = config.data();
@@ -74,17 +81,18 @@ Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validatio
   const Path prepared = RunDirectory{config.train().directory()}.Prepared(data);
   if (validation) {
     if (data.validation_size() == 0) Fail(ExitCode::kConfig, "data.validation is not set");
-    PrepareCorpus(ValidationPreparation(data, prepared), tokenizer);
+    PrepareToLook(ValidationPreparation(data, prepared), tokenizer);
     const ValidationData rows = ValidationData::Open(data, layout, tokenizer, prepared);
     count = std::min(count, rows.example_count());
     return rows.Get(0, count, 0, count);
   }
-  PrepareCorpus(TrainingPreparation(data, prepared), tokenizer);
+  PrepareToLook(TrainingPreparation(data, prepared), tokenizer);
   return TrainingData::Open(data, layout, tokenizer, prepared, config.train().seed())
       .Get(0, count, 0, count);
 }
 
 struct Preview {
+  std::string task;  // empty: of a corpus
   std::string input, target;
   Json tensors = Json::object();  // by name, what the row has of each
 };
@@ -101,7 +109,7 @@ std::vector<Preview> PreviewExamples(const Config& config, bool validation, int6
   std::vector<Preview> examples;
   for (int64_t row = 0; row < batch.rows; ++row) {
     const std::span<const int32_t> targets = batch.Row("targets", row);
-    Preview example{text(ArchitectureOf(config.model()).layout().InputsOf(batch, row)),
+    Preview example{"", text(ArchitectureOf(config.model()).layout().InputsOf(batch, row)),
                     text({targets.begin(), targets.end()})};
     for (const auto& [name, values] : batch.tensors()) {
       const std::span<const int32_t> ids = batch.Row(name, row);
@@ -112,6 +120,40 @@ std::vector<Preview> PreviewExamples(const Config& config, bool validation, int6
   return examples;
 }
 
+// The first `count` examples of each task, as the model reads and writes them.
+std::vector<Preview> PreviewTasks(const Config& config, bool validation, int64_t count) {
+  const auto use = validation ? TaskSplit::Use::kValidation : TaskSplit::Use::kTrain;
+  const TaskFolder folder = TaskFolderOf(config.data());
+  std::vector<Preview> previews;
+  for (const std::unique_ptr<Task>& task : MakeTasks(config.data())) {
+    for (const TaskSplit& split : task->traits().splits) {
+      if (split.use != use) continue;
+      const std::vector<TaskExample> examples = ReadSplit(*task, split, folder);
+      for (int64_t i = 0; i < std::min(count, std::ssize(examples)); ++i) {
+        previews.push_back({task->traits().name, examples[i].inputs, examples[i].targets});
+      }
+    }
+  }
+  if (!previews.empty()) return previews;
+  Fail(ExitCode::kConfig, "no task of data.task has a {} split",
+       validation ? "validation" : "training");
+}
+
+void PrintPreviews(const std::vector<Preview>& previews, bool as_json) {
+  Json list = Json::array();
+  for (const Preview& preview : previews) {
+    Json json = Json::object();
+    if (!preview.task.empty()) json["task"] = preview.task;
+    json.update({{"input", preview.input}, {"target", preview.target}});
+    json.update(preview.tensors);
+    list.push_back(std::move(json));
+    if (as_json) continue;
+    if (!preview.task.empty()) fmt::print("task:   {}\n", Printable(preview.task));
+    fmt::print("input:  {}\ntarget: {}\n\n", Printable(preview.input), Printable(preview.target));
+  }
+  if (as_json) fmt::print("{}\n", JsonText({{"examples", list}}));
+}
+
 Action SetUpData(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   struct Form {
@@ -120,29 +162,21 @@ Action SetUpData(CLI::App& app) {
     bool json = false;
   };
   const auto form = std::make_shared<Form>();
-  app.add_option("--examples", form->count, "How many of the first rows")
+  app.add_option("--examples", form->count, "How many of the first rows, or examples of each task")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   app.add_option("--split", form->split, "Rows of training, or of validation")
       ->check(CLI::IsMember({"train", "validation"}))
       ->capture_default_str();
-  app.add_flag("--json", form->json, "Print JSON, with the rows' tensors");
+  app.add_flag("--json", form->json, "Print JSON, of corpora with the rows' tensors");
   return [options, form] {
-    const std::vector<Preview> examples =
-        PreviewExamples(options->Load(kForTraining), form->split == "validation", form->count);
-    Json list = Json::array();
-    for (const Preview& example : examples) {
-      Json json{{"input", example.input}, {"target", example.target}};
-      json.update(example.tensors);
-      list.push_back(std::move(json));
-      if (!form->json) {
-        fmt::print("input:  {}\ntarget: {}\n\n", Printable(example.input),
-                   Printable(example.target));
-      }
-    }
-    if (form->json) {
-      fmt::print("{}\n", JsonText({{"examples", list}}));
-    }
+    const bool validation = form->split == "validation";
+    PrintPreviews(
+        NamesTasks(*options)
+            ? PreviewTasks(LoadForFinetuning(*options, {.may_lack = true}, {.tasks = true}).config,
+                           validation, form->count)
+            : PreviewExamples(options->Load(kForTraining), validation, form->count),
+        form->json);
     return ExitCode::kDone;
   };
 }

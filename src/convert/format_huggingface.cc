@@ -23,6 +23,7 @@ constexpr int64_t kMaxJsonBytes = 256 << 10;
 // Where every T5 has them; transformers 5 takes no others.
 constexpr int32_t kPad = 0, kEos = 1, kUnknown = 2;
 constexpr int32_t kDefaultExtraIds = 100;
+constexpr int64_t kMostExtraIds = 10000;  // of data.extra_ids, which must be 1 at least
 
 bool Recognizes(const Path& directory) { return Exists(directory / kConfigFile); }
 
@@ -33,11 +34,9 @@ int32_t ExtraIdsOf(const Path& directory) {
   try {
     const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes, ExitCode::kData));
     const int64_t count = IntegerOf(json.value("extra_ids", Json(kDefaultExtraIds)));
-    if (count >= 0 && count <= std::numeric_limits<int32_t>::max()) {
-      return static_cast<int32_t>(count);
-    }
-    Fail(ExitCode::kData, "{}: extra_ids is {}, which is no count of sentinels", path.string(),
-         count);
+    if (count >= 1 && count <= kMostExtraIds) return static_cast<int32_t>(count);
+    Fail(ExitCode::kData, "{}: extra_ids is {}; this program takes T5s with 1 to {} sentinels",
+         path.string(), count, kMostExtraIds);
   } catch (const Json::exception& error) {
     Fail(ExitCode::kData, "{} cannot be read: {}", path.string(), error.what());
   }
@@ -64,21 +63,39 @@ void WarnOfUnknownFields(const HuggingFaceConfig& config, const Path& directory)
       (directory / kConfigFile).string(), Join(config.unknown, ", "));
 }
 
+// An embedding has an even number of rows here. (The largest number of all is refused later.)
+int32_t EvenVocabulary(int32_t rows) {
+  return rows == std::numeric_limits<int32_t>::max() ? rows : rows + rows % 2;
+}
+
+// `rows`: vocab_size of config.json.
+std::unique_ptr<TensorSource> OpenTensors(const Path& directory, int32_t rows) {
+  auto tensors = std::make_unique<SafetensorsSource>(directory);
+  if (rows == EvenVocabulary(rows)) return tensors;
+  Log().info("vocab_size {} is odd; here it is {}, with the row of padding once more", rows,
+             EvenVocabulary(rows));
+  return WithAnotherToken(std::move(tensors), rows);
+}
+
 StoredModel Open(const Path& directory, const Path& tokenizer) {
   StoredModel model;
   model.path = directory;
   model.source = std::filesystem::absolute(directory).lexically_normal().string();
   const ErrorContext context([&] { return "reading the T5 in " + model.source; });
-  const HuggingFaceConfig config = ParseHuggingFaceConfig(
+  HuggingFaceConfig config = ParseHuggingFaceConfig(
       ReadWholeFile(directory / kConfigFile, kMaxJsonBytes, ExitCode::kCheckpoint));
   WarnOfUnknownFields(config, directory);
+  const int32_t rows = config.model.vocabulary_size();
+  config.model.set_vocabulary_size(EvenVocabulary(rows));
   *model.config.mutable_model() = config.model;
   model.config.mutable_data()->set_input_length(config.input_length);
   model.config.mutable_data()->set_extra_ids(ExtraIdsOf(directory));
   ReadTokenizer(directory, kTokenizerModel, tokenizer, &model);
-  CheckTokenIds(Complete(&model), config.eos_id);
-  model.parameters = FromHuggingFaceNames(std::make_unique<SafetensorsSource>(directory),
-                                          config.model, config.shares_embeddings);
+  const Tokenizer own = Complete(&model);
+  CheckCanTrain(own, rows);
+  CheckTokenIds(own, config.eos_id);
+  model.parameters =
+      FromHuggingFaceNames(OpenTensors(directory, rows), config.model, config.shares_embeddings);
   return model;
 }
 

@@ -66,6 +66,9 @@ Json DataToJson(const DataConfig& data) {
   json["extra_ids"] = data.extra_ids();
   json["input_length"] = data.input_length();
   if (data.target_length() > 0) json["target_length"] = data.target_length();
+  // From these follows the length of targets where none is set.
+  json["noise_density"] = data.noise_density();
+  json["mean_span_length"] = data.mean_span_length();
   json["objective"] = DataConfig::Objective_Name(data.objective());
   json["pack"] = data.pack();
   return json;

@@ -152,6 +152,36 @@ class OwningRenamedSource final : public RenamedSource {
   std::unique_ptr<TensorSource> owned_;
 };
 
+class SourceOfOneTokenMore final : public TensorSource {
+ public:
+  SourceOfOneTokenMore(std::unique_ptr<TensorSource> inner, int64_t rows)
+      : inner_(std::move(inner)) {
+    tensors_ = inner_->tensors();
+    for (const char* name : kRowsOfTokens) {
+      const auto found = tensors_.find(name);
+      if (found == tensors_.end()) continue;
+      Shape& shape = found->second.shape;
+      if (shape.rank() != 2 || shape[0] != rows) continue;
+      shape = {rows + 1, shape[1]};
+      longer_.insert(name);
+    }
+  }
+
+  void Read(std::string_view name, std::span<float> values) override {
+    if (!longer_.contains(name)) return inner_->Read(name, values);
+    const auto width = static_cast<size_t>(tensors_.find(name)->second.shape[1]);
+    inner_->Read(name, values.first(values.size() - width));
+    std::ranges::copy(values.first(width), values.last(width).begin());
+  }
+
+ private:
+  static constexpr const char* kRowsOfTokens[] = {"shared.weight", "encoder.embed_tokens.weight",
+                                                  "decoder.embed_tokens.weight", "lm_head.weight"};
+
+  std::unique_ptr<TensorSource> inner_;
+  std::set<std::string, std::less<>> longer_;
+};
+
 bool Same(TensorSource& source, const std::string& a, const std::string& b) {
   const auto& type = source.tensors().find(a)->second;
   if (type != source.tensors().find(b)->second) return false;
@@ -240,6 +270,10 @@ std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource>
          problems);
   }
   return renamed;
+}
+
+std::unique_ptr<TensorSource> WithAnotherToken(std::unique_ptr<TensorSource> theirs, int64_t rows) {
+  return std::make_unique<SourceOfOneTokenMore>(std::move(theirs), rows);
 }
 
 std::unique_ptr<TensorSource> ToHuggingFaceNames(TensorSource& ours, const ModelConfig& model) {

@@ -30,6 +30,12 @@ std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource>
                                                    const ModelConfig& model,
                                                    bool shares_embeddings);
 
+// The same tensors, but those with a row for each of an odd number `rows` of tokens have one more:
+// again the row of token 0, padding. No model is trained to write that, so the new token is as
+// unlikely, and greedy outputs stay as they are, since of equals the lower id wins; zeros could be
+// likelier than all others.
+std::unique_ptr<TensorSource> WithAnotherToken(std::unique_ptr<TensorSource> theirs, int64_t rows);
+
 // The other way: `ours`, which must outlive the result, under transformers' names and in its
 // shapes.
 std::unique_ptr<TensorSource> ToHuggingFaceNames(TensorSource& ours, const ModelConfig& model);

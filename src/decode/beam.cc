@@ -29,6 +29,7 @@ struct Candidate {
   double log_probability;
   int64_t parent;  // among the input's beginnings
   int32_t id;
+  bool ends = false;  // the output, before `id`
 };
 
 struct Beginning {
@@ -96,12 +97,12 @@ class Beam final : public Strategy {
   }
 
   // The 2 * size most probable continuations; of equals that of the better beginning, then of the
-  // lower id.
-  std::vector<Candidate> Continuations(const Step& step, int64_t first_row,
+  // lower id. Whatever ends a beginning, the output is the same: only its best end counts.
+  std::vector<Candidate> Continuations(const Step& step, const DecodeBatch& batch, int64_t input,
                                        const Search& search) const {
-    std::vector<Candidate> candidates;
+    std::vector<Candidate> candidates, kept;
     for (size_t k = 0; k < search.alive.size(); ++k) {
-      const std::span<const float> logits = step.logits[first_row + static_cast<int64_t>(k)];
+      const std::span<const float> logits = step.logits[input * size_ + static_cast<int64_t>(k)];
       const double log_sum = LogSumExp(logits);
       for (const int32_t id : TopTokens(logits, 2 * size_)) {
         candidates.push_back(
@@ -109,15 +110,23 @@ class Beam final : public Strategy {
       }
     }
     std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::log_probability);
-    if (candidates.size() > static_cast<size_t>(2 * size_)) candidates.resize(2 * size_);
-    return candidates;
+    std::vector<bool> has_end(search.alive.size(), false);
+    for (Candidate& candidate : candidates) {
+      if (std::ssize(kept) == 2 * size_) break;
+      const int64_t parent = candidate.parent;
+      candidate.ends = batch.ends(input, search.alive[parent].ids, candidate.id);
+      if (candidate.ends && has_end[parent]) continue;
+      if (candidate.ends) has_end[parent] = true;
+      kept.push_back(candidate);
+    }
+    return kept;
   }
 
   void Advance(const Step& step, const DecodeBatch& batch, int64_t input, Search& search) const {
     std::vector<Beginning> alive;
-    for (const Candidate& candidate : Continuations(step, input * size_, search)) {
+    for (const Candidate& candidate : Continuations(step, batch, input, search)) {
       const std::vector<int32_t>& prefix = search.alive[candidate.parent].ids;
-      if (batch.ends(input, prefix, candidate.id)) {
+      if (candidate.ends) {
         search.finished.push_back(
             {prefix, candidate.log_probability, Score(candidate.log_probability, step.length)});
       } else if (alive.size() < static_cast<size_t>(size_)) {

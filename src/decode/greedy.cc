@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy decoding: the most probable token at each position. The argmax is taken on the device.
 #include <algorithm>
+#include <cmath>
 
 #include "decode/distribution.h"
 #include "decode/strategy.h"
@@ -23,6 +24,7 @@ class Greedy final : public Strategy {
       const std::span<const float> log_probabilities = session.log_probabilities();
       for (int64_t i = 0; i < batch.inputs; ++i) {
         if (ended[i]) continue;
+        if (ids[i] < 0) Finite(NAN);
         Hypothesis& output = outputs[i].front();
         if (!log_probabilities.empty()) output.log_probability += Finite(log_probabilities[i]);
         ended[i] = batch.ends(i, output.ids, ids[i]);
@@ -32,6 +34,8 @@ class Greedy final : public Strategy {
           output.ids.push_back(ids[i]);
         }
       }
+      // Rows that nobody reads go on, and -1 is no token.
+      std::ranges::replace(ids, -1, 0);
     }
     for (Hypotheses& output : outputs) output.front().score = output.front().log_probability;
     return outputs;

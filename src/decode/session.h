@@ -28,7 +28,8 @@ struct TrainedModel {
 };
 
 // What a step computes for each row: the most probable token, the lowest id among equals, and
-// perhaps its log-probability; or the logits of all tokens.
+// perhaps its log-probability; or the logits of all tokens. The token is -1 if the logits are not
+// finite.
 enum class NextTokens { kBest, kBestWithLogProbability, kLogits };
 
 // One row after another.

@@ -13,9 +13,10 @@ class Classification : public LabelTask {
 
   int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override {
-    int64_t bad = 0;
+    int64_t bad = 0, rows = 0;
     for (const Path& file : files) {
-      bad += ReadTable(split, file, OwnFormat(file, header_), row(), policy, sink);
+      const TableFormat format = OwnFormat(file, header_);
+      bad += ReadTable(split, {.path = file, .format = format, .rows = &rows}, row(), policy, sink);
     }
     return bad;
   }

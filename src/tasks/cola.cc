@@ -26,7 +26,7 @@ class Cola : public LabelTask {
     LabelledRow numbered = row();
     numbered.input = TextTemplate("cola sentence: {4}");
     numbered.label = "2";
-    return ReadTable(split, files[0], format, numbered, policy, sink);
+    return ReadTable(split, {files[0], format}, numbered, policy, sink);
   }
 };
 

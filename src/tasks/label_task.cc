@@ -30,25 +30,26 @@ Json LabelTask::Submitted(const Prediction& prediction) const {
 
 int64_t LabelTask::Read(const TaskSplit& split, std::span<const Path> files,
                         const BadRecordPolicy& policy, const Sink& sink) const {
-  int64_t bad = 0;
+  int64_t bad = 0, rows = 0;
   for (const Path& file : files) {
-    bad += ReadTable(split, file, TableFormatOf(file).value_or(kTsv), row_, policy, sink);
+    const TableFormat format = TableFormatOf(file).value_or(kTsv);
+    bad += ReadTable(split, {.path = file, .format = format, .rows = &rows}, row_, policy, sink);
   }
   return bad;
 }
 
-int64_t LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
-                             const LabelledRow& row, const BadRecordPolicy& policy,
-                             const Sink& sink, const Filter& filter) const {
-  const bool is_test = split.use == TaskSplit::Use::kTest;
+int64_t LabelTask::ReadTable(const TaskSplit& split, RowFile file, const LabelledRow& row,
+                             const BadRecordPolicy& policy, const Sink& sink,
+                             const Filter& filter) const {
+  const bool is_test = split.use == TaskSplit::Use::kTest, has_id = !row.id.empty();
   const size_t inputs = row.input.fields().size();
-  std::vector<TableField> fields;
-  for (const std::string& name : row.input.fields()) fields.push_back({name});
-  fields.push_back({row.label, /*optional=*/is_test});
-  fields.push_back({row.id, /*optional=*/true});
-  std::ranges::copy(filter.fields, std::back_inserter(fields));
+  for (const std::string& name : row.input.fields()) file.fields.push_back({name});
+  file.fields.push_back({row.label, /*optional=*/is_test});
+  if (has_id) file.fields.push_back({row.id, /*optional=*/true});
+  const size_t own = file.fields.size();
+  std::ranges::copy(filter.fields, std::back_inserter(file.fields));
   const RowParser parse = [&](const Row& read) -> std::vector<TaskExample> {
-    if (filter.keep && !filter.keep(read.fields.subspan(inputs + 2))) return {};
+    if (filter.keep && !filter.keep(read.fields.subspan(own))) return {};
     TaskExample example;
     example.inputs = row.input.Fill([&](size_t i) { return std::string_view(*read.fields[i]); });
     example.targets = kNoTarget;
@@ -59,10 +60,11 @@ int64_t LabelTask::ReadTable(const TaskSplit& split, const Path& file, const Tab
       example.expected = index;
       example.targets = traits().labels[index];
     }
-    example.id = read.fields[inputs + 1].value_or(std::to_string(read.number));
+    const std::optional<std::string> id = has_id ? read.fields[inputs + 1] : std::nullopt;
+    example.id = id.value_or(std::to_string(read.number));
     return {std::move(example)};
   };
-  return ReadRows({file, format, std::move(fields)}, policy, parse, sink);
+  return ReadRows(file, policy, parse, sink);
 }
 
 namespace {

@@ -13,7 +13,7 @@ struct LabelledRow {
   // As the files write the labels, by class; none: as the model does. JSON texts in jsonl.
   std::vector<std::string> label_values{};
   std::string label = "label";    // column or JSON field
-  std::string id = "index";       // the same; where there is none, the number of the row
+  std::string id = "index";       // the same; where there is none or it is empty, the row's number
   std::vector<Json> submitted{};  // as the server takes the labels; none: as the files write them
   std::string left_out{};         // a label whose rows are no examples: MNLI's "-"
 };
@@ -29,14 +29,14 @@ class LabelTask : public Task {
   const TextTemplate* input_template() const override { return &row_.input; }
 
  protected:
-  // A file of another format, or with other columns; returns as Read does. `keep`: fields beyond
-  // those of `row`, and whether the row with them belongs to the split.
+  // A file, without its fields, of another format or with other columns; returns as Read does.
+  // `keep`: fields beyond those of `row`, and whether the row with them belongs to the split.
   struct Filter {
     std::vector<TableField> fields;
     std::function<bool(std::span<const std::optional<std::string>>)> keep;
   };
-  int64_t ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
-                    const LabelledRow& row, const BadRecordPolicy& policy, const Sink& sink,
+  int64_t ReadTable(const TaskSplit& split, RowFile file, const LabelledRow& row,
+                    const BadRecordPolicy& policy, const Sink& sink,
                     const Filter& filter = {}) const;
 
   // The label of SubmittedClass.

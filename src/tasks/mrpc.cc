@@ -52,11 +52,11 @@ class Mrpc : public LabelTask {
                const Sink& sink) const override {
     if (files.size() == 1) {
       // Microsoft's test file has the answers; GLUE's server does not give them.
-      return ReadTable(split, files[0], kTsv, row(), policy, sink);
+      return ReadTable(split, {files[0], kTsv}, row(), policy, sink);
     }
     const std::set<Pair> pairs = ReadPairs(files[1], policy);
     const bool wanted = split.use == TaskSplit::Use::kValidation;
-    return ReadTable(split, files[0], kTsv, row(), policy, sink,
+    return ReadTable(split, {files[0], kTsv}, row(), policy, sink,
                      {.fields = {{"#1 ID"}, {"#2 ID"}}, .keep = [&](const auto& ids) {
                         return pairs.contains({*ids[0], *ids[1]}) == wanted;
                       }});

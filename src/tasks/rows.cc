@@ -10,10 +10,12 @@ int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowPa
   const std::unique_ptr<RecordReader> reader = OpenTable(file.path, file.format, file.fields);
   BadRecordLedger ledger(file.path, policy);
   Record record;
-  for (int64_t number = 0; reader->Next(&record); ++number) {
+  int64_t own_rows = 0;
+  int64_t& rows = file.rows ? *file.rows : own_rows;
+  for (; reader->Next(&record); ++rows) {
     if (record.fault == RecordFault::kNone) {
       try {
-        for (TaskExample& example : parse({record.fields, number})) sink(std::move(example));
+        for (TaskExample& example : parse({record.fields, rows})) sink(std::move(example));
         ledger.CountGood();
         continue;
       } catch (const BadRow& bad) {

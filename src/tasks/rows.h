@@ -14,7 +14,7 @@ namespace syntra {
 
 struct Row {
   std::span<const std::optional<std::string>> fields;  // that were asked for
-  int64_t number = 0;                                  // among the file's rows, from 0
+  int64_t number = 0;                                  // among the split's rows, from 0
 };
 
 // What is wrong with a row: "label is \"2\"; must be 0 or 1".
@@ -26,6 +26,9 @@ struct RowFile {
   Path path;
   TableFormat format{};
   std::vector<TableField> fields{};
+  // The rows of the files before it, which count in its numbers; those of this one are added. Null:
+  // it is the only one.
+  int64_t* rows = nullptr;
 };
 
 // The examples of a row; throws BadRow.

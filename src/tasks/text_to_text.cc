@@ -23,10 +23,10 @@ class TextToText : public Task {
     std::vector<TableField> fields;
     for (const std::string& name : input_.fields()) fields.push_back({name});
     for (const std::string& name : target_.fields()) fields.push_back({name, is_test});
-    int64_t bad = 0;
+    int64_t bad = 0, rows = 0;
     for (const Path& file : files) {
       bad += ReadRows(
-          {file, OwnFormat(file, header_), fields}, policy,
+          {file, OwnFormat(file, header_), fields, &rows}, policy,
           [&](const Row& row) { return std::vector{Parse(row)}; }, sink);
     }
     return bad;

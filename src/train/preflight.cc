@@ -23,6 +23,7 @@
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/task_classes.h"
+#include "train/task_labels.h"
 
 namespace syntra {
 namespace {
@@ -78,6 +79,9 @@ class Checks {
     }
     Check("initial", {}, [&] { return CheckInitial(); });
     Check("tokenizer", {"initial"}, [&] { return CheckTokenizer(); });
+    if (splits_.empty()) {
+      Check("labels", {"task files", "tokenizer"}, [&] { return CheckLabels(); });
+    }
     if (initial_) {
       Check("parameters of the start", {"model", "tokenizer"}, [&] { return CheckMatches(); });
     }
@@ -211,6 +215,12 @@ class Checks {
       }
     }
     return names.empty() ? "none" : "every file begins with examples: " + Join(names, ", ");
+  }
+
+  CheckResult CheckLabels() const {
+    const std::vector<std::string> problems = CheckTaskLabels(config_, *tokenizer_, tasks_);
+    if (problems.empty()) return "the model can give each";
+    return {Join(problems, "; "), State::kWarning};
   }
 
   void CheckCorpora() {

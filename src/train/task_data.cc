@@ -6,6 +6,7 @@
 #include "data/mixture.h"
 #include "data/table_source.h"
 #include "train/task_classes.h"
+#include "train/task_labels.h"
 
 namespace syntra {
 namespace {
@@ -93,7 +94,9 @@ Digest ValidationDigest(std::span<const TaskData> tasks) {
 
 FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer) {
   const TaskFolder folder = TaskFolderOf(config.data());
-  RequireFiles(MakeTasks(config.data()), folder.directory);
+  const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
+  RequireFiles(tasks, folder.directory);
+  CheckTaskLabels(config, tokenizer, tasks);
   FinetuningData data;
   data.tasks = ReadValidation(config);
   TrainingExamples training(config.data(), tokenizer);

@@ -36,7 +36,7 @@ Digest ValidationDigest(std::span<const TaskData> tasks);
 
 // The tasks of a configuration, and one source of all their training examples: each in proportion
 // to its size, as data.mixture says. Throws Error(kData) if files are missing or bad,
-// Error(kConfig) if the model does not have the tasks' classes.
+// Error(kConfig) if the model does not have the tasks' classes or cannot write their labels.
 struct FinetuningData {
   std::vector<TaskData> tasks;
   std::shared_ptr<const ExampleSource> training;

@@ -106,6 +106,12 @@ TEST_F(Gaps, BeginningsAreGoneOnWith) {
   EXPECT_EQ(go_on("He was", {}), "He was");
   // The text stays as it is, byte for byte, also where tokens cannot say it.
   EXPECT_EQ(go_on("He  was\xff", {"\u2581play"}), "He  was\xff play");
+  // A space that is there already stands for the next word's.
+  for (const std::string begun : {"He was ", "He was\t"}) {
+    EXPECT_EQ(go_on(begun, {"\u2581play", "ing"}), begun + "playing");
+  }
+  EXPECT_EQ(go_on("He was  ", {"\u2581play"}), "He was  play");
+  EXPECT_EQ(go_on("He was play ", {"ing"}), "He was play ing");
 }
 
 TEST(Samples, AreSpreadOverTheExamples) {

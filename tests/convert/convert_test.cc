@@ -14,6 +14,7 @@
 #include "convert/running_model.h"
 #include "convert/sample_checkpoint.h"
 #include "core/random.h"
+#include "data/example.h"
 #include "tests/base/scratch.h"
 #include "train/initial.h"
 
@@ -111,6 +112,57 @@ std::optional<Parameters> ReadAll(const Path& directory) {
     EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
     return std::nullopt;
   }
+}
+
+// The tensors of another source, without the last token's row.
+class WithoutTheLastToken final : public TensorSource {
+ public:
+  explicit WithoutTheLastToken(TensorSource& inner, int64_t rows) : inner_(inner) {
+    tensors_ = inner.tensors();
+    for (auto& [name, type] : tensors_) {
+      if (type.shape[0] == rows) type.shape = {rows - 1, type.shape[1]};
+    }
+  }
+  void Read(std::string_view name, std::span<float> values) override {
+    std::vector<float> whole(inner_.tensors().find(name)->second.shape.size());
+    inner_.Read(name, whole);
+    std::copy_n(whole.begin(), values.size(), values.begin());
+  }
+
+ private:
+  TensorSource& inner_;
+};
+
+// As resize_token_embeddings leaves them: the model has one more token, as unlikely as padding.
+TEST_P(Fixtures, AnOddVocabularyIsMadeEven) {
+  constexpr int64_t kVocabulary = 80, kWidth = 16;
+  CreateDirectories(Made("odd"));
+  for (const char* file : {"spiece.model", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(Golden(GetParam()) / file, Made("odd") / file);
+  }
+  Json config = ParseJson(ReadWholeFile(Golden(GetParam()) / "config.json"));
+  config["vocab_size"] = kVocabulary - 1;
+  ReplaceFileDurably(Made("odd") / "config.json", JsonText(config));
+  SafetensorsSource theirs(Golden(GetParam()));
+  WithoutTheLastToken cut(theirs, kVocabulary);
+  WriteTensors(cut, Made("odd"), {});
+
+  Convert(Made("odd"), Made("even"), kSyntraFormat);
+  const StoredModel even = kSyntraFormat.open(Made("even"), {});
+  const StoredModel sound = kHuggingFaceFormat.open(Golden(GetParam()), {});
+  EXPECT_EQ(even.config.model().vocabulary_size(), kVocabulary);
+  ASSERT_EQ(even.parameters->tensors(), sound.parameters->tensors());
+  for (const auto& [name, type] : sound.parameters->tensors()) {
+    std::vector<float> expected(type.shape.size()), found(type.shape.size());
+    sound.parameters->Read(name, expected);
+    even.parameters->Read(name, found);
+    if (type.shape[0] == kVocabulary) {
+      std::copy_n(expected.begin(), kWidth, expected.end() - kWidth);
+    }
+    EXPECT_EQ(found, expected) << name;
+  }
+  Convert(Made("even"), Made("back"), kHuggingFaceFormat);
+  EXPECT_EQ(ParseJson(ReadWholeFile(Made("back") / "config.json")).at("vocab_size"), kVocabulary);
 }
 
 // Safetensors have no checksums: a flipped bit of a value is another value. But one of the header
@@ -240,6 +292,28 @@ TEST_F(Converting, AListOfLayersToSafetensorsAndBack) {
               HasSubstr("model.encoder.layers[0].mixer has a random"));
 }
 
+// Where none is set it follows from the settings of span corruption; earlier files lack these.
+TEST_F(Converting, SafetensorsKeepTheLengthOfTargets) {
+  Convert(Synthesizer(""), scratch_ / "out", kSafetensorsFormat);
+  const Path file = scratch_ / "out/model.json";
+  const auto target_length = [&] {
+    return RowLengths(kSafetensorsFormat.open(scratch_ / "out", {}).config.data()).targets;
+  };
+  Json json = ParseJson(ReadWholeFile(file));
+  const int64_t by_default = target_length();
+  json["data"]["noise_density"] = 0.5;
+  json["data"]["mean_span_length"] = 2;
+  ReplaceFileDurably(file, JsonText(json, 2) + "\n");
+  EXPECT_GT(target_length(), by_default);
+  Convert(scratch_ / "out", scratch_ / "back", kSyntraFormat);
+  Convert(scratch_ / "back", scratch_ / "again", kSafetensorsFormat);
+  EXPECT_EQ(ParseJson(ReadWholeFile(scratch_ / "again/model.json")), json);
+  json["data"].erase("noise_density");
+  json["data"].erase("mean_span_length");
+  ReplaceFileDurably(file, JsonText(json, 2) + "\n");
+  EXPECT_EQ(target_length(), by_default);
+}
+
 TEST_F(Converting, WeightsOnlyCheckpointsKeepStepAndRun) {
   Convert(Synthesizer(""), scratch_ / "light", kSyntraFormat);
   const StoredModel light = kSyntraFormat.open(scratch_ / "light", {});
@@ -320,6 +394,18 @@ TEST_F(Converting, RefusalsLeaveNothing) {
               HasSubstr("vocabulary_size"));
   EXPECT_FALSE(Exists(out));
   EXPECT_EQ(ListDirectory(scratch_).size(), 4u) << "run, empty, hub and with";
+}
+
+// Whatever T5Tokenizer may have: gaps need one.
+TEST_F(Converting, ATokenizerWithoutSentinelsIsNamed) {
+  const Path hub = scratch_ / "hub";
+  std::filesystem::copy(Golden("t5_v1_0"), hub);
+  for (const char* count : {"0", "-1", "10001"}) {
+    ReplaceFileDurably(hub / "tokenizer_config.json", fmt::format("{{\"extra_ids\": {}}}", count));
+    const std::string complaint = Complaint(hub, kSyntraFormat, scratch_ / "out", ExitCode::kData);
+    EXPECT_THAT(complaint, AllOf(HasSubstr("tokenizer_config.json"),
+                                 HasSubstr(fmt::format("extra_ids is {};", count))));
+  }
 }
 
 // A public T5 as the start of the paper's mixtures: at one end of the gate the model is still that

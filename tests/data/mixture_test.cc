@@ -58,6 +58,12 @@ TEST(MixtureShares, KnowLimitAndTemperature) {
   // All alike in the end; a source is never left out.
   EXPECT_EQ(MixtureShares(sizes, {.limit = 100, .temperature = 1e6}),
             (std::vector<int64_t>{68, 68, 68}));
+  // The largest alone in the end, also where its rate is larger than any number.
+  for (const double cold : {1e-3, 1e-300, 1e-320}) {
+    EXPECT_EQ(MixtureShares(sizes, {.temperature = cold}), (std::vector<int64_t>{100104, 1, 1}));
+    EXPECT_EQ(MixtureShares(sizes, {.limit = 100, .temperature = cold}),
+              (std::vector<int64_t>{102, 102, 1}));
+  }
   const std::vector<int64_t> uneven = {1000000000, 1};
   EXPECT_EQ(MixtureShares(uneven, {.temperature = 0.5})[1], 1);
 }

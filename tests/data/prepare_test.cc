@@ -74,6 +74,29 @@ TEST(Prepare, AShardThatMustKeepItsContentDoes) {
   EXPECT_EQ(TokenShard(shard).token_count(), PrepareCorpus(options, T5()).index.tokens());
 }
 
+// Who only looks replaces nothing, not even where sizes agree; what is damaged is of no use to a
+// run.
+TEST(Prepare, AShardThatIsOnlyLookedAtStays) {
+  const Path corpus = WriteCorpus("looked_at", 2);
+  PrepareOptions options = OptionsFor(corpus);
+  PrepareCorpus(options, T5());
+  const Path source = corpus / "c-00001-of-00002.json.gz";
+  std::string zipped = ReadWholeFile(source);
+  zipped[4] ^= 1;  // the time in gzip's header
+  WriteScratch(source, zipped);
+  options.replaces_shards = false;
+  const Path shard = options.directory / "c-00001-of-00002.json.gz.tokens";
+  const std::string bytes = ReadWholeFile(shard);
+  const std::string error = ErrorOf([&] { PrepareCorpus(options, T5()); }, ExitCode::kConfig);
+  EXPECT_NE(error.find("was made from other bytes"), std::string::npos) << error;
+  EXPECT_NE(error.find("--set data.prepared=DIRECTORY"), std::string::npos) << error;
+  EXPECT_EQ(ReadWholeFile(shard), bytes);
+  const Tokenizer other(SamplePath("spiece.model"), 64);
+  ErrorOf([&] { PrepareCorpus(options, other); }, ExitCode::kConfig);
+  WriteScratch(shard, "part");
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+}
+
 // A download that goes on. A change of the time alone does not matter.
 TEST(Prepare, AFileThatChangesMeanwhileIsNotTaken) {
   for (const bool grows : {false, true}) {

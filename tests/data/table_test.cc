@@ -49,6 +49,18 @@ TEST(Table, ColumnsHaveNumbersWithoutAHeader) {
           {"x"}, {"row has not as many fields as there are columns; 1 fields for 2 columns"}}));
   EXPECT_EQ(ReadTable("x\n", format, {{"2"}}),
             (std::vector<Fields>{{"a field is missing; column 2 of 1"}}));
+  // A bad row at the beginning says nothing of the others.
+  const std::string missing = "a field is missing; column 2 of 1";
+  EXPECT_EQ(ReadTable("x\ny\tz\nz\ty\nq\n", format, {{"2"}}),
+            (std::vector<Fields>{
+                {missing},
+                {"z"},
+                {"y"},
+                {"row has not as many fields as there are columns; 1 fields for 2 columns"}}));
+  TableFormat csv = kCsvTable;
+  csv.header = false;
+  EXPECT_EQ(ReadTable("\"x\"y\na,b,c\n", csv, {{"3"}}).back(), Fields{"c"});
+  EXPECT_EQ(ReadTable("\xff,b,c,d\na,b,c\n", csv, {{"1"}}).back(), Fields{"a"});
   for (const char* name : {"text", "0", "-1", "99999999999"}) {
     EXPECT_NE(DataErrorOf([&] { ReadTable("x\n", format, {{name}}); }).find("called 1, 2, ..."),
               std::string::npos);

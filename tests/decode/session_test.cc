@@ -299,6 +299,25 @@ TEST(GreedyDecoding, ForgetsTheInputsBefore) {
   }
 }
 
+// As the other strategies say it, whether or not log-probabilities are asked for.
+TEST(GreedyDecoding, LogitsThatAreNotFiniteAreAnError) {
+  for (const NextTokens next : {NextTokens::kBest, NextTokens::kBestWithLogProbability}) {
+    DecodingTrial trial(TinyModel("", kUntied));
+    const TrialBatch batch = Batch();
+    DecodeSession session(trial.Trained(), ShapeOf(batch), next);
+    const auto decode = [&](bool ends) {
+      return Greedy(session, batch, [ends](auto, auto, auto) { return ends; });
+    };
+    EXPECT_EQ(decode(true).size(), static_cast<size_t>(kRows));
+    const Parameter& table = trial.parameters.Get("output_embedding");
+    std::vector<double> values = trial.memory.ParameterValues(table);
+    values[5] = NAN;  // of token 0
+    trial.memory.SetParameter(table, values);
+    const std::string error = ErrorOf([&] { decode(false); }, ExitCode::kCheckpoint);
+    EXPECT_NE(error.find("parameters are damaged"), std::string::npos) << error;
+  }
+}
+
 TEST(GreedyDecoding, UsesTheDecodersOwnMixerAndOutputTable) {
   DecodingTrial trial(TinyModel(
       TrialMixers().at("dense"),

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "decode/decoding_trial.h"
 
@@ -55,16 +56,17 @@ class FiveTokens : public testing::Test {
     }
   }
 
-  std::vector<Hypotheses> Decode(const DecodingConfig& config) {
+  std::vector<Hypotheses> Decode(const DecodingConfig& config, const Ids& ends = {kEos}) {
     const auto strategy = MakeStrategy(config);
     DecodeSession session(
         trial_.Trained(), {kInputs, strategy->rows_per_input(), kInputLength, kMaxLength},
         strategy->next_tokens() == NextTokens::kBest ? NextTokens::kBestWithLogProbability
                                                      : strategy->next_tokens());
     session.Start(batch_.encoder_ids, batch_.encoder_segments);
-    return strategy->Decode(session, {.inputs = kInputs,
-                                      .ends = [](auto, auto, int32_t id) { return id == kEos; },
-                                      .digests = {1, 2, 3, 4, 5, 6}});
+    return strategy->Decode(
+        session, {.inputs = kInputs,
+                  .ends = [&](auto, auto, int32_t id) { return std::ranges::count(ends, id) > 0; },
+                  .digests = {1, 2, 3, 4, 5, 6}});
   }
 
   double LogProbability(int64_t input, const Ids& ids) {
@@ -79,12 +81,14 @@ class FiveTokens : public testing::Test {
     return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
   }
 
-  // Every output that ends, the best first.
-  Hypotheses AllOutputs(int64_t input, double alpha) {
+  // Every output that ends, by the most probable of these tokens, the best first.
+  Hypotheses AllOutputs(int64_t input, double alpha, const Ids& ends = {kEos}) {
     Hypotheses all;
     for (const auto& [prefix, rows] : tables_[input]) {
-      if (std::ranges::count(prefix, kEos) > 0) continue;
-      const double log_probability = LogProbability(input, prefix) + rows[kEos];
+      if (std::ranges::find_first_of(prefix, ends) != prefix.end()) continue;
+      double end = rows[ends.front()];
+      for (const int32_t id : ends) end = std::max(end, rows[id]);
+      const double log_probability = LogProbability(input, prefix) + end;
       const auto length = static_cast<int64_t>(prefix.size()) + 1;
       all.push_back({prefix, log_probability, log_probability / Penalty(length, alpha)});
     }
@@ -117,6 +121,25 @@ TEST_F(FiveTokens, AWideBeamFindsTheBestOfAllSequences) {
       Hypotheses expected = AllOutputs(input, alpha);
       expected.resize(5);
       ExpectSame(outputs[input], expected, fmt::format("input {}, alpha {}", input, alpha));
+    }
+  }
+}
+
+// Gaps end at EOS or at the next sentinel, whichever: each output comes once, with its best end.
+TEST_F(FiveTokens, OutputsWithSeveralEndsDiffer) {
+  const Ids ends{kEos, 2, 3};
+  for (const double alpha : {0.0, 0.6}) {
+    const auto wide =
+        Decode(DecodingOf(fmt::format("beam {{ size: 64 alpha: {} }} outputs: 5", alpha)), ends);
+    const auto narrow =
+        Decode(DecodingOf(fmt::format("beam {{ size: 3 alpha: {} }} outputs: 3", alpha)), ends);
+    for (int64_t input = 0; input < kInputs; ++input) {
+      Hypotheses expected = AllOutputs(input, alpha, ends);
+      expected.resize(5);
+      ExpectSame(wide[input], expected, fmt::format("input {}, alpha {}", input, alpha));
+      std::set<Ids> distinct;
+      for (const Hypothesis& output : narrow[input]) distinct.insert(output.ids);
+      EXPECT_EQ(distinct.size(), 3u) << input;
     }
   }
 }

@@ -392,6 +392,29 @@ TEST_F(Finetune, ASubmissionSaysWhatItLacks) {
       << outcome.err;
 }
 
+// Of tasks there is text to show, without a run.
+TEST_F(Finetune, ExamplesOfTasksAreShown) {
+  const auto inspect = [&](const Arguments& more) {
+    Arguments command{"inspect", "data", (scratch_ / "toy.textproto").string(), "--set",
+                      "data.directory=" + scratch_.string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return Run(command);
+  };
+  const Outcome outcome = inspect({"--examples", "2", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json row = {{"task", "toy"}, {"input", "ea ga ia"}, {"target", "da"}};
+  const Json examples = ParseJson(outcome.out).at("examples");
+  ASSERT_EQ(examples.size(), 2u);
+  EXPECT_EQ(examples[0], row);
+  EXPECT_EQ(inspect({"--split", "validation", "--examples", "1"}).out,
+            "task:   toy\ninput:  ea ga ia\ntarget: da\n\n");
+  const Outcome none = inspect({"--split", "validation", "--set",
+                                "data.task=[{ classification { name: 'toy' train: 'train.tsv' "
+                                "label: ['ca', 'da'] } }]"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(none.Says("no task of data.task has a validation split")) << none.err;
+}
+
 TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   const auto fails = [&](const Arguments& settings, int code, const std::string& says) {
     const Outcome outcome = Run(Command("a", settings));

@@ -37,6 +37,14 @@ TEST_F(Generate, ALineForALine) {
         << outcome.err;
   }
   EXPECT_EQ(Run(generate, {.input = ""}).out, "");
+  // The advice to add --raw is for those who have not.
+  for (const bool raw : {false, true}) {
+    Arguments empty_lines = generate;
+    if (raw) empty_lines.push_back("--raw");
+    const Outcome empty = Run(empty_lines, {.input = "\n"});
+    EXPECT_EQ(empty.out, "\n");
+    EXPECT_EQ(empty.Says("no line has a gap"), !raw) << empty.err;
+  }
 }
 
 // A line's answer does not follow from its neighbours, nor from how its bytes arrive.

@@ -136,6 +136,42 @@ TEST_F(Tools, InspectValidation) {
   EXPECT_GT(padded, 0);
 }
 
+// Other files of the same names: the run whose shards lie there goes on.
+TEST_F(Tools, LookingAtOtherDataCostsARunNothing) {
+  Train("run", {"train.steps=4"});
+  const Path shards = scratch_ / "prepared";
+  const std::string training = ReadWholeFile(shards / "train/train.jsonl.tokens"),
+                    validation = ReadWholeFile(shards / "validation/validation.jsonl.tokens");
+  CreateDirectories(scratch_ / "other");
+  std::filesystem::copy_file(validation_, scratch_ / "other/train.jsonl");
+  std::filesystem::copy_file(training_, scratch_ / "other/validation.jsonl");
+  const std::string train = "data.train=" + (scratch_ / "other/train.jsonl").string(),
+                    other = "data.validation=" + (scratch_ / "other/validation.jsonl").string();
+  const std::string directory = "train.directory=" + Directory("run").string();
+  const Arguments inspect{"inspect", "data", config_.string(), "--set", directory, "--set"};
+  Arguments of_train = inspect, of_validation = inspect;
+  of_train.push_back(train);
+  of_validation.insert(of_validation.end(), {other, "--split", "validation"});
+  const Arguments eval{"eval",
+                       "--checkpoint",
+                       Directory("run").string(),
+                       "--set",
+                       "data.prepared=" + shards.string(),
+                       "--set",
+                       other};
+  for (Arguments look : {of_train, of_validation, eval}) {
+    const Outcome refused = Run(look);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_TRUE(refused.Says("Give --set data.prepared=DIRECTORY")) << refused.err;
+    look.insert(look.end(), {"--set", "data.prepared=" + (scratch_ / "elsewhere").string()});
+    const Outcome shown = Run(look);
+    EXPECT_EQ(shown.code, 0) << shown.err;
+  }
+  EXPECT_EQ(ReadWholeFile(shards / "train/train.jsonl.tokens"), training);
+  EXPECT_EQ(ReadWholeFile(shards / "validation/validation.jsonl.tokens"), validation);
+  Train("run", {"train.steps=6"});
+}
+
 // reduction EXACT keeps one more buffer of gradients for each level of a rank's tree.
 TEST_F(Tools, PlanShowsTheBuffersOfATree) {
   const auto plan = [&](const Arguments& more) {

@@ -129,5 +129,28 @@ TEST(Activation, ExpIsFiniteAsLongAsAFloatHoldsIt) {
   }
 }
 
+// A maximum passes over NaN; a model that gives one must not seem to have chosen a token.
+TEST(LinearArgmax, IsNoTokenWhereALogitIsNotFinite) {
+  constexpr int64_t kRows = 4, kWidth = 19, kVocabulary = 3001;
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<TensorType> types = {{DType::kF32, {kRows, 1, kWidth}},
+                                         {DType::kF32, {kVocabulary, kWidth}}};
+  Operands inputs(types);
+  const std::span<float> hidden = inputs.As<float>(0), embedding = inputs.As<float>(1);
+  std::ranges::fill(hidden, 1.0f);
+  hidden[1 * kWidth + 5] = kNaN;
+  hidden[2 * kWidth + 5] = std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < embedding.size(); ++i) embedding[i] = NumberAt(static_cast<int64_t>(i));
+  std::fill_n(embedding.begin() + 2000 * kWidth, kWidth, 4.0f);
+  const auto best = [&] {
+    const Operands outputs = OutputsOf("linear_argmax", {{"scale", 1.0}}, types, inputs);
+    const auto* ids = static_cast<const int32_t*>(outputs.pointers()[0]);
+    return std::vector<int32_t>(ids, ids + kRows);
+  };
+  EXPECT_EQ(best(), (std::vector<int32_t>{2000, -1, -1, 2000}));
+  embedding[2999 * kWidth + 3] = kNaN;
+  EXPECT_EQ(best(), std::vector<int32_t>(kRows, -1));
+}
+
 }  // namespace
 }  // namespace syntra

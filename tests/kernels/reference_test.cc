@@ -263,6 +263,14 @@ TEST(Reference, ArgmaxTakesTheFirstOfEquals) {
   EXPECT_EQ(best[0].integers[0], 1);
 }
 
+TEST(Reference, ArgmaxIsNoTokenWhereALogitIsNotFinite) {
+  for (const double bad : {NAN, INFINITY}) {
+    const auto best = Call("linear_argmax", {{"scale", 1.0}},
+                           {Floats({1, 1, 1}, {1}), Floats({4, 1}, {-1, 3, bad, 2})});
+    EXPECT_EQ(best[0].integers[0], -1) << bad;
+  }
+}
+
 TEST(Reference, FirstStepOfAdamWHasTheSizeOfTheRate) {
   const auto step = [](bool rms_scaled, double decay) {
     const Attributes attributes = {

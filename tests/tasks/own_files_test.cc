@@ -99,6 +99,30 @@ TEST(OwnFiles, ALabelIsNoPlaceholder) {
   EXPECT_EQ(found[1].targets, "none");
 }
 
+// As tables are exported whose last columns are empty.
+TEST(OwnFiles, ColumnsWithoutANameDoNoHarm) {
+  const auto found =
+      ReadOwn(Topics("csv"), "a.csv", "text,label,,\n\"a, b\",2,,\n\"\"\"c\"\"\",1,,\n");
+  ExpectTopics(found);
+}
+
+// Answers are told apart by their ids.
+TEST(OwnFiles, RowsAreCountedAcrossFiles) {
+  const Path directory = ScratchDirectory("several");
+  WriteScratch(directory / "a.csv", "text,label\na,1\nb,2\n");
+  WriteScratch(directory / "b.csv", "text,label\nc,1\nd,2\n");
+  for (const char* task :
+       {"classification { name: 'own' validation: ['a.csv', 'b.csv'] label: ['1', '2'] }",
+        "text_to_text { name: 'own' validation: ['a.csv', 'b.csv'] input: '{text}' target: "
+        "'{label}' }"}) {
+    std::vector<std::string> ids;
+    for (const TaskExample& example : Read(*TaskOf(task), "validation", directory)) {
+      ids.push_back(example.id);
+    }
+    EXPECT_EQ(ids, (std::vector<std::string>{"0", "1", "2", "3"})) << task;
+  }
+}
+
 // The error of a configuration that makes no sense.
 std::string Refusal(const std::string& task) {
   try {

@@ -20,6 +20,7 @@
 #include "tests/base/small_disk.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
+#include "train/task_data.h"
 
 namespace syntra {
 namespace {
@@ -423,6 +424,35 @@ TEST_F(Preflights, FilesOfATestSplit) {
   Write("more.tsv", "text\nb\n");
   EXPECT_EQ(Of("test files").state, State::kGood) << Of("test files").detail;
   EXPECT_NE(Of("test files").detail.find("news_test"), std::string::npos);
+}
+
+// No answer would be right: at the start of a run, too, whose other ranks make no checks.
+TEST_F(Preflights, LabelsThatCannotBeWritten) {
+  Write("train.tsv", "text\tlabel\na\t0\nb\t1\n");
+  Set("data.directory", '"' + scratch_.string() + '"');
+  const auto set_labels = [&](const std::string& labels) {
+    Set("data.task", "[{ classification { name: 'answers' train: 'train.tsv' label: [" + labels +
+                         "] label_value: ['0', '1'] } }]");
+  };
+  const auto expect = [&](const std::string& part) {
+    ExpectFailure("labels", ExitCode::kConfig, part);
+    const Tokenizer tokenizer(kTokenizer, Now().data().extra_ids());
+    const std::string error =
+        ErrorOf([&] { FinetuningData::Read(Now(), tokenizer); }, ExitCode::kConfig);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  set_labels("'<yes>', 'no'");
+  expect("task \"answers\": the tokenizer cannot write the label \"<yes>\"");
+  Set("evaluation.rank_classification", "true");
+  EXPECT_EQ(Of("labels").state, State::kGood) << Of("labels").detail;
+  set_labels("'<', '{'");
+  expect("the label \"{\" is the same as another");
+  Set("evaluation.rank_classification", "false");
+  Set("data.target_length", "4");
+  set_labels("'yes', 'no, and this is my last word'");
+  expect("but targets have 4; set data.target_length: ");
+  Set("data.target_length", "20");
+  EXPECT_EQ(Of("labels").state, State::kGood) << Of("labels").detail;
 }
 
 // One for each task that is judged, and none that is still among the newest checkpoints.

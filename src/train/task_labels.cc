@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/task_labels.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/example.h"
+#include "model/architecture.h"
+#include "plan/planned_decoding.h"
+
+namespace syntra {
+namespace {
+
+// The first label of a task that does not do, and why; empty if all do.
+std::string LabelProblem(const Task& task, bool is_ranked, const Tokenizer& tokenizer,
+                         int64_t target_length) {
+  std::set<std::vector<int32_t>> seen;
+  for (const std::string& label : task.traits().labels) {
+    const std::vector<int32_t> ids = tokenizer.Encode(label);
+    const std::string text = tokenizer.Decode(ids), shown = Printable(label, 80);
+    if (!is_ranked && text != label) {
+      return fmt::format("the tokenizer cannot write the label \"{}\", it gives \"{}\"", shown,
+                         Printable(text, 80));
+    }
+    if (!seen.insert(ids).second) {
+      return fmt::format("to the tokenizer the label \"{}\" is the same as another", shown);
+    }
+    if (const int64_t length = std::ssize(ids) + 1; length > target_length) {
+      return fmt::format(
+          "the label \"{}\" takes {} tokens with its EOS, but targets have {}; set "
+          "data.target_length: {} or choose a shorter one",
+          shown, length, target_length, length);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> CheckTaskLabels(const Config& config, const Tokenizer& tokenizer,
+                                         std::span<const std::unique_ptr<Task>> tasks) {
+  if (ArchitectureOf(config.model()).outputs() != Outputs::kTokens) return {};
+  const int64_t target_length = RowLengths(config.data()).targets;
+  std::vector<std::string> of_benchmarks;
+  for (const std::unique_ptr<Task>& task : tasks) {
+    const TaskTraits& traits = task->traits();
+    const std::string problem =
+        LabelProblem(*task, RanksLabels(config, *task), tokenizer, target_length);
+    if (problem.empty()) continue;
+    if (traits.benchmark.empty()) {
+      Fail(ExitCode::kConfig,
+           "task \"{}\": {}. A label is the text that the model writes; label_value says what "
+           "stands in the files",
+           traits.name, problem);
+    }
+    of_benchmarks.push_back(fmt::format("task \"{}\": {}", traits.name, problem));
+  }
+  return of_benchmarks;
+}
+
+}  // namespace syntra
