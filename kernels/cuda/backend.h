@@ -31,6 +31,9 @@ class CudaBackend final : public Backend {
 // Whether cuda.def says that the op's kernel is made of products.
 bool IsCudaProduct(const Op& op);
 
+// Backend::PeakFlops of a GPU whose name is, or contains, the product's.
+double PeakFlopsOf(std::string_view gpu, DType type);
+
 // Throws Error(kResources) if the kernels cannot run on a GPU of this compute capability.
 void RequireCapability(std::string_view gpu, int major, int minor);
 
