@@ -47,6 +47,15 @@ void RequireCapability(std::string_view gpu, int major, int minor) {
        gpu, major, minor, kOldest);
 }
 
+void RequireDriver(std::string_view gpu, int version) {
+  constexpr int kOldest = 12010;  // kernel parameters of more than 4 KB (multi_tensor.h)
+  if (version >= kOldest) return;
+  Fail(ExitCode::kResources,
+       "the NVIDIA driver of {} supports CUDA {}.{}; the kernels need CUDA 12.1, which is driver "
+       "530 or newer: update the driver, or set train.device: CPU",
+       gpu, version / 1000, version % 1000 / 10);
+}
+
 double PeakFlopsOf(std::string_view gpu, DType type) {
   const auto* peak =
       std::ranges::find_if(kPeaks, [&](const Peak& known) { return Names(gpu, known.name); });

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "base/error.h"
+
 namespace syntra {
 namespace {
 
@@ -34,6 +36,12 @@ TEST(PeakFlops, AreUnknownOfOtherProducts) {
                           "NVIDIA RTX A1000 (GPU 0)", "Quadro XA40 (GPU 0)", "NVIDIA L400", ""}) {
     EXPECT_TRUE(std::isnan(PeakFlopsOf(gpu, DType::kBF16))) << gpu;
   }
+}
+
+TEST(Driver, NeedsLargeKernelParameters) {
+  EXPECT_THROW(RequireDriver("a GPU", 12000), Error);
+  EXPECT_NO_THROW(RequireDriver("a GPU", 12010));
+  EXPECT_NO_THROW(RequireDriver("a GPU", 13000));
 }
 
 }  // namespace
