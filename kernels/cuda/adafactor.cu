@@ -96,18 +96,51 @@ struct Tensor {
   float *row_factors, *column_factors;  // x = g * row_factor * column_factor
 
   __host__ __device__ bool factored() const { return full_average == nullptr; }
-  __device__ float ScaledGradient(int64_t i) const { return gradient[i] * hyper.gradient_scale(); }
-  __device__ float SquareAt(int64_t i) const {
-    const float g = ScaledGradient(i);
+  __device__ float Square(float unscaled) const {
+    const float g = unscaled * hyper.gradient_scale();
     return g * g + static_cast<float>(adafactor::kSquareFloor);
   }
-  // Call it after the averages have been updated.
-  __device__ float At(int64_t i) const {
-    const float g = ScaledGradient(i);
-    if (!factored()) return g / sqrtf(full_average[i]);
+  __device__ float SquareAt(int64_t i) const { return Square(gradient[i]); }
+  // x of `count` <= 8 elements from i on. Call it after the averages have been updated.
+  __device__ Eight At(int64_t i, int count) const {
+    Eight x = LoadEight(gradient + i, count);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) x[k] *= hyper.gradient_scale();
+    if (factored()) {
+      MultiplyByFactors(x, i, count);
+      return x;
+    }
+    const Eight average = LoadEight(full_average + i, count);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) x[k] /= sqrtf(average[k]);
+    return x;
+  }
+  // Finding an element's place takes two divisions. Most neighbours are of one row, so they are
+  // found together.
+  __device__ void MultiplyByFactors(Eight& x, int64_t i, int count) const {
     const Matrices::Place at = shape.PlaceOf(i);
-    return g * row_factors[at.matrix * shape.rows + at.row] *
-           column_factors[at.matrix * shape.columns + at.column];
+    if (shape.dense() && at.column + count <= shape.columns) {
+      const float of_row = RowFactor(at);
+      const Eight of_columns = LoadEight(ColumnFactor(at), count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) x[k] = x[k] * of_row * of_columns[k];
+      return;
+    }
+#pragma unroll 1  // rare
+    for (int n = 0; n < count; ++n) {
+      const Matrices::Place place = shape.PlaceOf(i + n);
+      const float of_row = RowFactor(place), of_column = *ColumnFactor(place);
+#pragma unroll  // indices that the compiler knows keep the values in registers
+      for (int k = 0; k < kEight; ++k) {
+        if (k == n) x[k] = x[k] * of_row * of_column;
+      }
+    }
+  }
+  __device__ float RowFactor(const Matrices::Place& at) const {
+    return row_factors[at.matrix * shape.rows + at.row];
+  }
+  __device__ const float* ColumnFactor(const Matrices::Place& at) const {
+    return column_factors + at.matrix * shape.columns + at.column;
   }
 };
 
@@ -195,18 +228,27 @@ struct SumSquares {
     auto& shared = Shared<SumStorage>();
     if (!tensor.hyper.changes_anything()) return;
     Squares sums = {};
-    const int64_t step = part.count * ThreadCount();
-    for (int64_t i = part.index * ThreadCount() + ThreadIndex(); i < tensor.size; i += step) {
-      if (!tensor.factored()) {
-        float& average = tensor.full_average[i];
-        average = tensor.hyper.Average(average, tensor.SquareAt(i));
+    ElementsOf(tensor.size, part, [&](int64_t i, int count) {
+      if (!tensor.factored()) UpdateAverage(tensor, i, count);
+      const Eight x = tensor.At(i, count), p = LoadEight(tensor.parameter + i, count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) {
+        if (k >= count) continue;
+        sums.x += static_cast<double>(x[k]) * x[k];
+        sums.p += static_cast<double>(p[k]) * p[k];
       }
-      const double x = tensor.At(i), p = tensor.parameter[i];
-      sums.x += x * x;
-      sums.p += p * p;
-    }
+    });
     const Squares sum = SumOfBlock(sums, shared);
     if (ThreadIndex() == 0) tensor.norms->partial[part.index] = sum;
+  }
+  __device__ static void UpdateAverage(const Tensor& tensor, int64_t i, int count) {
+    const Eight gradient = LoadEight(tensor.gradient + i, count);
+    Eight average = LoadEight(tensor.full_average + i, count);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      average[k] = tensor.hyper.Average(average[k], tensor.Square(gradient[k]));
+    }
+    StoreEight(average, tensor.full_average + i, count);
   }
   __device__ static Squares SumOfBlock(const Squares& sums, SumStorage& shared) {
     const double x = BlockSum(sums.x, shared.of_warp);
@@ -243,10 +285,9 @@ struct Apply {
     const float step = tensor.norms->step;
     ElementsOf(tensor.size, part, [&](int64_t i, int count) {
       Eight p = LoadEight(tensor.parameter + i, count);
+      const Eight x = tensor.At(i, count);
 #pragma unroll
-      for (int k = 0; k < kEight; ++k) {
-        if (k < count) p[k] -= step * tensor.At(i + k);
-      }
+      for (int k = 0; k < kEight; ++k) p[k] -= step * x[k];
       StoreEight(p, tensor.parameter + i, count);
       if (tensor.rounded != nullptr) StoreEight(p, tensor.rounded + i, count);
     });

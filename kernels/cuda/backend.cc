@@ -2,6 +2,7 @@
 #include "kernels/cuda/backend.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 
 #include "kernels/cuda/gemm.h"
@@ -16,11 +17,24 @@ struct Peak {
   std::string_view name;
   double bf16, f32;
 };
-constexpr Peak kPeaks[] = {{"B200", 2250, 75},       {"GH200", 989.4, 67},  {"H200", 989.4, 67},
-                           {"H100 PCIe", 756, 51},   {"H100 NVL", 835, 60}, {"H100", 989.4, 67},
-                           {"A100", 312, 19.5},      {"A30", 165, 10.3},    {"A40", 149.7, 37.4},
-                           {"A10", 125, 31.2},       {"L40S", 362, 91.6},   {"L4", 121, 30.3},
-                           {"RTX 4090", 165.2, 82.6}};
+constexpr Peak kPeaks[] = {
+    {"GB200", 2500, 80},     {"B200", 2250, 75},       {"GH200", 989.4, 67},
+    {"H200 NVL", 835.5, 60}, {"H200", 989.4, 67},      {"H100 PCIe", 756, 51},
+    {"H100 NVL", 835.5, 60}, {"H100", 989.4, 67},      {"A100", 312, 19.5},
+    {"A30", 165, 10.3},      {"A40", 149.7, 37.4},     {"A10G", 70, 35},
+    {"A10", 125, 31.2},      {"L40S", 362, 91.6},      {"L40", 181, 90.5},
+    {"L4", 121, 30.3},       {"RTX 4090", 165.2, 82.6}};
+
+// Whether the device's name contains `known` as words: an L40 is no L4, an RTX A4000 no A40.
+bool Names(std::string_view gpu, std::string_view known) {
+  const auto ends_a_word = [&](size_t at) {
+    return at >= gpu.size() || !std::isalnum(static_cast<unsigned char>(gpu[at]));
+  };
+  for (size_t at = gpu.find(known); at != gpu.npos; at = gpu.find(known, at + 1)) {
+    if ((at == 0 || ends_a_word(at - 1)) && ends_a_word(at + known.size())) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -33,13 +47,23 @@ void RequireCapability(std::string_view gpu, int major, int minor) {
        gpu, major, minor, kOldest);
 }
 
-double CudaBackend::PeakFlops(DType type) {
-  const auto* peak = std::ranges::find_if(kPeaks, [&](const Peak& known) {
-    return device_->name().find(known.name) != std::string_view::npos;
-  });
+void RequireDriver(std::string_view gpu, int version) {
+  constexpr int kOldest = 12010;  // kernel parameters of more than 4 KB (multi_tensor.h)
+  if (version >= kOldest) return;
+  Fail(ExitCode::kResources,
+       "the NVIDIA driver of {} supports CUDA {}.{}; the kernels need CUDA 12.1, which is driver "
+       "530 or newer: update the driver, or set train.device: CPU",
+       gpu, version / 1000, version % 1000 / 10);
+}
+
+double PeakFlopsOf(std::string_view gpu, DType type) {
+  const auto* peak =
+      std::ranges::find_if(kPeaks, [&](const Peak& known) { return Names(gpu, known.name); });
   if (peak == std::end(kPeaks)) return std::numeric_limits<double>::quiet_NaN();
   return 1e12 * (type == DType::kBF16 ? peak->bf16 : peak->f32);
 }
+
+double CudaBackend::PeakFlops(DType type) { return PeakFlopsOf(device_->name(), type); }
 
 bool CudaBackend::RoundsParameters(const Op& op, const OpCall& call) const {
   const auto is_bf16 = [](const TensorType& type) { return type.dtype == DType::kBF16; };

@@ -31,7 +31,12 @@ class CudaBackend final : public Backend {
 // Whether cuda.def says that the op's kernel is made of products.
 bool IsCudaProduct(const Op& op);
 
-// Throws Error(kResources) if the kernels cannot run on a GPU of this compute capability.
+// Backend::PeakFlops of a GPU whose name is, or contains, the product's.
+double PeakFlopsOf(std::string_view gpu, DType type);
+
+// Throw Error(kResources) if the kernels cannot run on a GPU of this compute capability, or with a
+// driver that supports this version of CUDA (1000 major + 10 minor).
 void RequireCapability(std::string_view gpu, int major, int minor);
+void RequireDriver(std::string_view gpu, int version);
 
 }  // namespace syntra

@@ -13,6 +13,33 @@ namespace {
 
 using namespace gpu;
 
+__device__ int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
+__device__ int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Where the filters of eight neighbouring columns begin, counted from the first column's.
+struct Filters {
+  int64_t first;
+  int32_t after[kEight];
+  bool one;  // all columns are of one group
+
+  // Columns beyond `count` get the last one's filter, which may be loaded. One division finds the
+  // first group; the others are counted from there.
+  __device__ static Filters Of(const DepthwiseCall& call, int64_t column, int count) {
+    const auto width = static_cast<uint32_t>(call.group_columns());
+    const uint32_t group = static_cast<uint32_t>(column) / width;
+    uint32_t left = width - (static_cast<uint32_t>(column) - group * width);
+    const auto taps = static_cast<int32_t>(call.taps);
+    Filters result = {.first = group * call.taps};
+    for (int k = 1; k < kEight; ++k) {
+      const bool next = k < count && --left == 0;
+      if (next) left = width;
+      result.after[k] = result.after[k - 1] + (next ? taps : 0);
+    }
+    result.one = result.after[kEight - 1] == 0;
+    return result;
+  }
+};
+
 // to[row] (+)= sum over the taps of weight times from[tap's row]; `kInput`: over the rows that read
 // this one, for dx.
 template <typename T, bool kInput>
@@ -25,18 +52,39 @@ struct SumTaps {
   bool accumulate;
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {
-    Eight sum = {};
-    for (int64_t tap = 0; tap < call.taps; ++tap) {
-      const int64_t offset = kInput ? call.left - tap : tap - call.left;
-      if (!call.Reads(segments, row, offset)) continue;
-      const Eight value = LoadEight(from + (row + offset) * call.columns + column, count);
-      const float* of_row = weights + call.weights_of(kInput ? row + offset : row) + tap;
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) {
-        if (k < count) sum[k] += of_row[call.group_of(column + k) * call.taps] * value[k];
-      }
-    }
+    const Filters filters = Filters::Of(call, column, count);
+    const Eight sum = filters.one ? Sum<true>(row, column, count, filters)
+                                  : Sum<false>(row, column, count, filters);
     StoreResult(sum, to + row * call.columns + column, count, accumulate);
+  }
+
+  // Over the taps whose rows lie in the sequence: at least the one that reads its own row.
+  template <bool kOneFilter>
+  __device__ Eight Sum(int64_t row, int64_t column, int count, const Filters& filters) const {
+    constexpr int kStep = kInput ? -1 : 1;  // from a tap's row to the next tap's
+    const int64_t before = row % call.length, after = call.length - 1 - before;
+    const int64_t first = Larger(0, call.left - (kInput ? after : before));
+    const int64_t end = Smaller(call.taps, call.left + (kInput ? before : after) + 1);
+    const int64_t other = row + kStep * (first - call.left);
+    const T* value_at = from + other * call.columns + column;
+    const float* filter = weights + call.weights_of(kInput ? other : row) + filters.first + first;
+    const int64_t next_filter = kInput ? 1 - call.weights_of(1) : 1;
+    const bool packed = segments != nullptr;
+    const int32_t segment = packed ? segments[row] : 1;
+    Eight sum = {};
+    if (segment == 0) return sum;
+    for (int i = 0; i < static_cast<int>(end - first); ++i) {
+      if (!packed || segments[other + kStep * i] == segment) {
+        const Eight value = LoadEight(value_at, count);
+#pragma unroll
+        for (int k = 0; k < kEight; ++k) {
+          sum[k] += filter[kOneFilter ? 0 : filters.after[k]] * value[k];
+        }
+      }
+      value_at += kStep * call.columns;
+      filter += next_filter;
+    }
+    return sum;
   }
 };
 
@@ -49,12 +97,20 @@ struct WeightGrad {
   float* result;
   bool accumulate;
 
-  // The product of column `column` of `row` for `tap`.
-  __device__ float Term(int64_t row, int64_t tap, int64_t column) const {
-    const int64_t offset = tap - call.left;
-    if (!call.Reads(segments, row, offset)) return 0.0f;
-    return ToFloat(dy[row * call.columns + column]) *
-           ToFloat(x[(row + offset) * call.columns + column]);
+  // The sum of `count` products of dy and x, `step` elements apart. The first are of this column of
+  // dy's row, and of x's row `offset` after it.
+  __device__ float Sum(int64_t row, int64_t offset, int64_t column, int64_t count,
+                       int64_t step) const {
+    const T* dy_at = dy + row * call.columns + column;
+    const T* x_at = x + (row + offset) * call.columns + column;
+    float sum = 0.0f;
+#pragma unroll 4
+    for (auto i = static_cast<int>(count); i > 0; --i) {
+      sum += ToFloat(*dy_at) * ToFloat(*x_at);
+      dy_at += step;
+      x_at += step;
+    }
+    return sum;
   }
 };
 
@@ -133,14 +189,12 @@ __global__ void LongWeightGradKernel(WeightGrad<T> grad) {
   const int64_t stride = BlockCount() * ThreadCount();
   for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < call.taps * call.columns;
        i += stride) {
-    const int64_t tap = i / call.columns, column = i % call.columns;
+    const int64_t tap = i / call.columns, column = i % call.columns, offset = tap - call.left;
+    const int64_t first = Larger(0, -offset), end = call.length - Larger(0, offset);
+    const int64_t examples = end > first ? call.batch : 0;
     float sum = 0.0f;
-    for (int64_t example = 0; example < call.batch; ++example) {
-      float of_example = 0.0f;
-      for (int64_t t = 0; t < call.length; ++t) {
-        of_example += grad.Term(example * call.length + t, tap, column);
-      }
-      sum += of_example;
+    for (int64_t row = first; row < examples * call.length; row += call.length) {
+      sum += grad.Sum(row, offset, column, end - first, call.columns);
     }
     StoreResult(sum, grad.result + column * call.taps + tap, grad.accumulate);
   }
@@ -154,11 +208,10 @@ __global__ void OwnWeightGradKernel(WeightGrad<T> grad) {
   const int64_t stride = BlockCount() * ThreadCount();
   for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < call.rows() * weights;
        i += stride) {
-    const int64_t group = i % weights / call.taps;
-    float sum = 0.0f;
-    for (int64_t k = 0; k < width; ++k) {
-      sum += grad.Term(i / weights, i % call.taps, group * width + k);
-    }
+    const int64_t row = i / weights, group = i % weights / call.taps;
+    const int64_t offset = i % call.taps - call.left;
+    const bool reads = call.Reads(grad.segments, row, offset);
+    const float sum = reads ? grad.Sum(row, offset, group * width, width, 1) : 0.0f;
     StoreResult(sum, grad.result + i, grad.accumulate);
   }
 }

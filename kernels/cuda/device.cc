@@ -133,6 +133,7 @@ class GpuDevice final : public Device {
       identity_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
     RequireCapability(name_, properties.major, properties.minor);
+    RequireDriver(name_, DriverVersion());
     SYNTRA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~GpuDevice() override { cudaStreamDestroy(stream_); }

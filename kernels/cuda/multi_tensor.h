@@ -11,7 +11,7 @@
 
 namespace syntra::gpu {
 
-// The most bytes of parameters of a kernel (CUDA 12.1 and newer, sm_70 and newer).
+// The most bytes of parameters of a kernel (CUDA 12.1 and newer, sm_70 and newer: RequireDriver).
 inline constexpr size_t kMostParameterBytes = 32764;
 
 // The tensors of a launch. They are kernel parameters, so that a captured launch keeps them. Tensor

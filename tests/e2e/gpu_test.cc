@@ -186,14 +186,18 @@ TEST_F(Gpu, SaysWhatWouldFit) {
   EXPECT_TRUE(none.Says("no micro-batch fits")) << none.err;
 }
 
-TEST_F(Gpu, IsRefusedWhereItIsTooOld) {
+TEST_F(Gpu, IsRefusedWhereItOrItsDriverIsTooOld) {
   StartOptions old = OnGpu();
-  if (old.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "a GPU's capability cannot be set";
-  old.environment = {"SYNTRA_SIMT_CAPABILITY=75"};
-  const Outcome outcome = Run(Pretrain("gpu", With("train.device=CUDA")), old);
-  EXPECT_EQ(outcome.code, 4);
-  EXPECT_TRUE(outcome.Says("has compute capability 7.5; the kernels need 8.0")) << outcome.err;
-  EXPECT_TRUE(outcome.Says("train.device: CPU")) << outcome.err;
+  if (old.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "what a GPU is cannot be set";
+  const auto expect = [&](const char* setting, const char* reason) {
+    old.environment = {setting};
+    const Outcome outcome = Run(Pretrain("gpu", With("train.device=CUDA")), old);
+    EXPECT_EQ(outcome.code, 4);
+    EXPECT_TRUE(outcome.Says(reason)) << outcome.err;
+    EXPECT_TRUE(outcome.Says("train.device: CPU")) << outcome.err;
+  };
+  expect("SYNTRA_SIMT_CAPABILITY=75", "has compute capability 7.5; the kernels need 8.0");
+  expect("SYNTRA_SIMT_DRIVER=12000", "supports CUDA 12.0; the kernels need CUDA 12.1");
 }
 
 TEST_F(Gpu, IsSaidToBeMissing) {

@@ -98,6 +98,7 @@ class SimtDevice final : public Device {
         memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
     SetCapability(static_cast<int>(Number("SYNTRA_SIMT_CAPABILITY", 90)));
     RequireCapability(name(), Capability() / 10, Capability() % 10);
+    RequireDriver(name(), static_cast<int>(Number("SYNTRA_SIMT_DRIVER", 12010)));
   }
 
   std::string_view name() const override { return "the simulated GPU"; }

@@ -7,6 +7,7 @@
 //   SYNTRA_SIMT_GPUS        number of GPUs, 1 by default
 //   SYNTRA_SIMT_MEMORY      bytes of memory of each GPU
 //   SYNTRA_SIMT_CAPABILITY  ten times their compute capability, 90 by default
+//   SYNTRA_SIMT_DRIVER      the version of CUDA that the driver supports, 12010 by default
 //   SYNTRA_SIMT_SIDE        when the work of side streams is done: "late" (default), when the main
 //                           stream needs it, or "early", before the main stream's work, as far as
 //                           Fork allows
