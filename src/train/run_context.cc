@@ -85,4 +85,16 @@ void RunContext::MaybeAskToStop(const char* failpoint, int64_t step) const {
   if (Failpoint(failpoint, step, ranks.rank(), ranks.size())) raise(SIGUSR1);
 }
 
+WatchedBatches::WatchedBatches(RunContext& run, int64_t step) : run_(run), step_(step) {
+  phase_.emplace(run_.watchdog, RunPhase::kEvaluation, step_);
+  phase_->DoNotMeasure();
+}
+
+bool WatchedBatches::Stop() {
+  phase_.emplace(run_.watchdog, RunPhase::kEvaluation, step_);
+  const bool stops = run_.AnyRankStops();
+  if (stops) phase_->DoNotMeasure();
+  return stops;
+}
+
 }  // namespace syntra
