@@ -25,7 +25,8 @@ double SecondsUntilStop(double minutes) {
 
 void Chief::Record(int64_t step, const NamedValues& values) {
   metrics->Write(step, values);
-  tensorboard->Write(step, values);
+  // An evaluation that is made again has the same values, and TensorBoard has them from before.
+  if (!metrics->repeats_evaluation(step)) tensorboard->Write(step, values);
   prometheus->Set("step", static_cast<double>(step));
   prometheus->Set(values);
   prometheus->WriteIfDue();
