@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,13 @@ struct CheckpointRef {
   Path path;
   int64_t step = 0;
 };
+
+// Whether a run saves after so many steps in any case: not because it was asked to, stopped or came
+// to its end. Empty: all steps are such.
+using SaveSchedule = std::function<bool(int64_t step)>;
+inline bool IsScheduled(const SaveSchedule& schedule, int64_t step) {
+  return !schedule || schedule(step);
+}
 
 // All entries of `root` that are named like a checkpoint, by step, unverified. A missing root is
 // empty. Throws Error(kCheckpoint) if it is not a directory.

@@ -92,13 +92,13 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   return std::nullopt;
 }
 
-int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step) {
-  const std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
+int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSchedule& schedule) {
+  std::vector<CheckpointRef> candidates = ListCheckpoints(root);
   const auto first_late = std::ranges::find_if(
-      checkpoints, [&](const CheckpointRef& each) { return each.step >= first_bad_step; });
-  std::vector<CheckpointRef> candidates(checkpoints.begin(), first_late);
-  std::ranges::reverse(candidates);
-  candidates.insert(candidates.end(), first_late, checkpoints.end());
+      candidates, [&](const CheckpointRef& each) { return each.step >= first_bad_step; });
+  std::reverse(candidates.begin(), first_late);
+  std::ranges::stable_partition(
+      candidates, [&](const CheckpointRef& each) { return IsScheduled(schedule, each.step); });
   std::vector<Rejected> rejected;
   for (const CheckpointRef& candidate : candidates) {
     try {

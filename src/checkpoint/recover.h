@@ -25,10 +25,11 @@ enum class Recovery {
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
 // The step of the checkpoint to which a run that has diverged goes back: the newest valid one from
-// before `first_bad_step` was trained, or else the oldest valid one. For the owner of the run:
-// damaged ones that were passed over are renamed .bad-... Throws Error(kCheckpoint) if none is
-// valid, and leaves all in place.
-int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step);
+// before `first_bad_step` was trained, or else the oldest valid one. Those that are not scheduled
+// count only if no other is valid, so that it does not matter where a run was stopped. For the
+// owner of the run: damaged ones that were passed over are renamed .bad-... Throws
+// Error(kCheckpoint) if none is valid, and leaves all in place.
+int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSchedule& schedule = {});
 
 // The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
 // it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.

@@ -80,14 +80,16 @@ void RemoveLeftovers(const Path& root) noexcept {
   }
 }
 
-void PruneCheckpoints(const Path& root, int64_t newest_step, int keep,
-                      int64_t milestone_every) noexcept {
+void PruneCheckpoints(const Path& root, int64_t newest_step, const SaveOptions& options) noexcept {
   try {
     const std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
-    int newer_or_equal = 0;
+    const int64_t milestone = options.milestone_every;
+    int scheduled = options.keep, others = 1;  // still to be kept
     for (auto it = checkpoints.rbegin(); it != checkpoints.rend(); ++it) {
-      if (it->step > newest_step || newer_or_equal++ < keep) continue;
-      if (milestone_every > 0 && it->step > 0 && it->step % milestone_every == 0) continue;
+      if (it->step > newest_step) continue;
+      int& left = IsScheduled(options.schedule, it->step) ? scheduled : others;
+      if (left-- > 0) continue;
+      if (milestone > 0 && it->step > 0 && it->step % milestone == 0) continue;
       RemoveCheckpoint(it->path);
     }
   } catch (const std::exception& error) {

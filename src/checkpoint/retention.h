@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/file.h"
+#include "checkpoint/save.h"
 
 namespace syntra {
 
@@ -16,11 +17,10 @@ void RemoveLeftovers(const Path& root) noexcept;
 // A name beside a checkpoint's, which tells RemoveLeftovers of what and by which process it is.
 Path OwnPath(std::string_view prefix, const Path& checkpoint);
 
-// Keeps the `keep` newest checkpoints up to and including `newest_step`, positive multiples of
-// `milestone_every` (0: none), and all that are newer. A checkpoint leaves by rename, then is
-// deleted.
-void PruneCheckpoints(const Path& root, int64_t newest_step, int keep,
-                      int64_t milestone_every) noexcept;
+// Of the checkpoints up to and including `newest_step` keeps what `options` say: the newest
+// scheduled ones, so that requests to save or stop never cost one of them, the newest of the
+// others, and milestones. Keeps all that are newer. A checkpoint leaves by rename, then is deleted.
+void PruneCheckpoints(const Path& root, int64_t newest_step, const SaveOptions& options) noexcept;
 
 // Removes the checkpoints of steps after `step`, the newest first. Throws Error(kResources).
 void RemoveCheckpointsAfter(const Path& root, int64_t step);

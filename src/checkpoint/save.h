@@ -7,14 +7,16 @@
 #include <span>
 
 #include "base/file.h"
+#include "checkpoint/layout.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/tensor_record.h"
 
 namespace syntra {
 
 struct SaveOptions {
-  int keep = 2;                 // newest checkpoints kept; at least 2
+  int keep = 2;                 // newest scheduled checkpoints kept; at least 2
   int64_t milestone_every = 0;  // positive multiples of this step are kept for good; 0: none
+  SaveSchedule schedule = {};   // of the others one is kept beside them, the newest
   // Bound of a shard; a larger tensor has a shard of its own.
   int64_t shard_bytes = int64_t{512} << 20;
   bool verify = true;  // read everything back before committing

@@ -148,7 +148,7 @@ void CommitDirectory(const Path& building, const Path& root, const Manifest& man
   const Path final_path = root / StepName(step);
   if (options.before_commit) options.before_commit();
   PutInPlace(building, final_path);
-  PruneCheckpoints(root, step, options.keep, options.milestone_every);
+  PruneCheckpoints(root, step, options);
 
   int64_t bytes = 0;
   for (const auto& [file, digest] : manifest.files) bytes += digest.bytes;

@@ -40,7 +40,7 @@ if [[ $code =~ ^(7|14|75|137|205)$ ]]; then
   done
   if [[ $state == RUNNING || $state == unknown ]]; then
     echo "The ranks ended with code $code; the job is queued again and continues."
-    scontrol requeue "$job"
+    scontrol requeue "$job" || echo "Slurm refuses to queue the job again; submit it to continue." >&2
   fi
 fi
 exit "$code"

@@ -37,7 +37,10 @@ MetricsLog::MetricsLog(const Path& path, const ResumePoint& resumed,
     : now_(std::move(now)),
       lines_(
           path, [&](std::string_view line) { return Stays(resumed, line); },
-          [&](std::string_view line) { CountLost(line); }) {}
+          [&](std::string_view line) {
+            if (IsEvaluation(line) && StepOf(line) == resumed.step) repeated_ = resumed.step;
+            CountLost(line);
+          }) {}
 
 void MetricsLog::CountLost(std::string_view line) {
   const Json json = ParseLine(line);

@@ -28,6 +28,8 @@ class MetricsLog {
 
   // What was removed.
   const LostSteps& lost() const { return lost_; }
+  // Whether that was the evaluation of `step`, which the run makes again where it continues.
+  bool repeats_evaluation(int64_t step) const { return repeated_ == step; }
   // The time of the last line that was there, in seconds since 1970; NaN if there was none.
   double last_time() const { return lines_.last_time; }
 
@@ -41,6 +43,7 @@ class MetricsLog {
 
   std::function<WallClock::time_point()> now_;
   LostSteps lost_;
+  int64_t repeated_ = -1;  // the step of the evaluation that is made again; -1: there is none
   OpenLines lines_;
 };
 

@@ -31,6 +31,16 @@ Previous ReadStatus(const Path& path) {
   }
 }
 
+// The same of a run that trains, which a file that cannot be read must not end.
+Previous ReadStatusOrWarn(const Path& path) {
+  try {
+    return ReadStatus(path);
+  } catch (const Error& error) {
+    Log().warn("{}", error.what());
+    return {};
+  }
+}
+
 }  // namespace
 
 bool RunStatus::IsDone(int64_t step) const {
@@ -52,11 +62,11 @@ void RunStatus::Start(int64_t step) {
 }
 
 void RunStatus::Progress(int64_t step) {
-  if (ReadStatus(path_).step != step) WriteOrWarn("running", step, 0);
+  if (ReadStatusOrWarn(path_).step != step) WriteOrWarn("running", step, 0);
 }
 
 void RunStatus::Stop(int64_t step, Ending ending) {
-  const Previous previous = ReadStatus(path_);
+  const Previous previous = ReadStatusOrWarn(path_);
   const bool got_on = ending != Ending::kOutOfTime || previous.step != step;
   WriteOrWarn(ending == Ending::kDone ? kDone : "stopped", step, got_on ? 0 : previous.starts);
 }

@@ -25,7 +25,9 @@ class RunStatus {
   // The run starts from the checkpoint at `step`. Throws Error(kDiverged) if it has started there
   // kMaxStartsWithoutProgress times and neither saved a later checkpoint nor ended in order.
   void Start(int64_t step);
-  // A checkpoint at `step` was saved. Saving again at the start step is not progress.
+  // A checkpoint at `step` was saved. Saving again at the start step is not progress. This and Stop
+  // only warn if they fail: neither a full disk nor a file that cannot be read may end a run that
+  // trains.
   void Progress(int64_t step);
   // The run ended in order. Without time enough to get on from its start, it would start again and
   // again: that counts as a start without progress.
@@ -33,7 +35,6 @@ class RunStatus {
 
  private:
   void Write(const char* state, int64_t step, int64_t starts);
-  // Failures only warn: a full disk must not end a run that trains.
   void WriteOrWarn(const char* state, int64_t step, int64_t starts);
 
   Path path_;

@@ -209,7 +209,7 @@ Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step, double 
 
 Watchdog::Phase::~Phase() {
   const RunPhase phase = watchdog_.phase_;
-  if (phase == RunPhase::kStep || phase == RunPhase::kEvaluation) {
+  if (is_measured_ && (phase == RunPhase::kStep || phase == RunPhase::kEvaluation)) {
     const std::lock_guard lock(watchdog_.mutex_);
     std::deque<double>& seconds =
         phase == RunPhase::kStep ? watchdog_.step_seconds_ : watchdog_.evaluation_seconds_;

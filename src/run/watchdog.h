@@ -96,12 +96,16 @@ class Watchdog {
     Phase(const Phase&) = delete;
     Phase& operator=(const Phase&) = delete;
 
+    // It holds no whole step or batch, so its time says nothing about how long these take.
+    void DoNotMeasure() { is_measured_ = false; }
+
    private:
     Watchdog& watchdog_;
     RunPhase outer_;
     int64_t outer_step_;
     double outer_bytes_;
     double start_;
+    bool is_measured_ = true;
   };
 
   // What the phase is doing now, for the report: "waiting for data", "all-reduce". A string

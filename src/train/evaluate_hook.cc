@@ -63,12 +63,10 @@ class EvaluateHook : public Hook {
   }
 
   std::optional<EvaluationResult> EvaluateWatched(Evaluator& evaluator, int64_t step) {
-    // A phase for each batch: its time begins anew whenever the ranks meet.
-    std::optional<Watchdog::Phase> batch(std::in_place, run_.watchdog, RunPhase::kEvaluation, step);
+    WatchedBatches batches(run_, step);
     return evaluator.Evaluate(step, [&] {
-      batch.emplace(run_.watchdog, RunPhase::kEvaluation, step);
       run_.MaybeAskToStop("stop_evaluation", step);
-      return run_.AnyRankStops();
+      return batches.Stop();
     });
   }
 

@@ -215,12 +215,7 @@ Path Finetuning::ModelFor(const Task& task) const {
 }
 
 bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {
-  std::optional<Watchdog::Phase> batch(std::in_place, run.watchdog, RunPhase::kEvaluation,
-                                       state.step);
-  const auto stop = [&] {
-    batch.emplace(run.watchdog, RunPhase::kEvaluation, state.step);
-    return run.AnyRankStops();
-  };
+  WatchedBatches batches(run, state.step);
   const TaskFolder folder = TaskFolderOf(run.config.data());
   bool loaded = false;
   for (const TaskSplit* split : TestSplits(*data.task, folder.directory)) {
@@ -233,7 +228,7 @@ bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskDa
     }
     int64_t left_out = 0;
     const std::vector<TaskExample> examples = ReadSplit(*data.task, *split, folder, &left_out);
-    const auto answers = answerer_->Answer(*data.task, examples, stop);
+    const auto answers = answerer_->Answer(*data.task, examples, [&] { return batches.Stop(); });
     if (!answers) return false;
     if (!run.is_chief()) continue;
     run.chief->lock.CheckHeld();

@@ -22,6 +22,7 @@
 #include "train/initial.h"
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
+#include "train/snapshot.h"
 #include "train/task_classes.h"
 #include "train/task_labels.h"
 
@@ -354,8 +355,14 @@ class Checks {
     const CheckpointConfig& how = config_.checkpoint();
     const int64_t done = checkpoint_ ? checkpoint_->info.step : 0;
     const int64_t left = std::max<int64_t>(0, config_.train().steps() - done);
-    const int64_t there = std::ssize(ListCheckpoints(directory_.checkpoints()));
-    // One that is written stands beside those that are kept.
+    const std::vector<CheckpointRef> all = ListCheckpoints(directory_.checkpoints());
+    const int64_t there = std::ssize(all);
+    const int64_t scheduled =
+        std::ranges::count_if(all, [schedule = ScheduleOf(config_)](const CheckpointRef& each) {
+          return IsScheduled(schedule, each.step);
+        });
+    // One that is written stands beside those that are kept. The one that is kept beside the
+    // scheduled ones is there already, or is the last to be written.
     const bool saves_evaluated = config_.data().task_size() > 0;
     const int64_t evaluated = saves_evaluated ? config_.evaluation().every() : 0;
     int64_t saves = checkpoint_ ? 1 : 2;
@@ -363,7 +370,7 @@ class Checks {
       if (every > 0) saves += left / every;
     }
     const int64_t more =
-        left > 0 ? std::clamp<int64_t>(int64_t{how.keep()} + 1 - there, 1, saves) : 0;
+        left > 0 ? std::clamp<int64_t>(int64_t{how.keep()} + 1 - scheduled, 1, saves) : 0;
     // Links to checkpoints, which take space once these are no longer kept.
     const int64_t best =
         left > 0 ? std::clamp<int64_t>(there + saves - how.keep(), 0, judged_tasks_) : 0;

@@ -25,7 +25,8 @@ double SecondsUntilStop(double minutes) {
 
 void Chief::Record(int64_t step, const NamedValues& values) {
   metrics->Write(step, values);
-  tensorboard->Write(step, values);
+  // An evaluation that is made again has the same values, and TensorBoard has them from before.
+  if (!metrics->repeats_evaluation(step)) tensorboard->Write(step, values);
   prometheus->Set("step", static_cast<double>(step));
   prometheus->Set(values);
   prometheus->WriteIfDue();
@@ -83,6 +84,18 @@ bool RunContext::AnyRankStops() {
 
 void RunContext::MaybeAskToStop(const char* failpoint, int64_t step) const {
   if (Failpoint(failpoint, step, ranks.rank(), ranks.size())) raise(SIGUSR1);
+}
+
+WatchedBatches::WatchedBatches(RunContext& run, int64_t step) : run_(run), step_(step) {
+  phase_.emplace(run_.watchdog, RunPhase::kEvaluation, step_);
+  phase_->DoNotMeasure();
+}
+
+bool WatchedBatches::Stop() {
+  phase_.emplace(run_.watchdog, RunPhase::kEvaluation, step_);
+  const bool stops = run_.AnyRankStops();
+  if (stops) phase_->DoNotMeasure();
+  return stops;
 }
 
 }  // namespace syntra

@@ -78,4 +78,18 @@ struct RunContext {
   std::shared_ptr<Trace> trace;
 };
 
+// The batches of an evaluation under the watchdog: each is a phase, whose time begins anew whenever
+// the ranks meet. What comes before the first one is a phase that is not measured.
+class WatchedBatches {
+ public:
+  WatchedBatches(RunContext& run, int64_t step);
+  // Before each batch; collective. Whether any rank was asked to stop, so that there is none.
+  bool Stop();
+
+ private:
+  RunContext& run_;
+  int64_t step_;
+  std::optional<Watchdog::Phase> phase_;
+};
+
 }  // namespace syntra

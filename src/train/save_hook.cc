@@ -197,7 +197,7 @@ class SaveHook : public Hook {
       saving_ = Launch(mode, [this, position = Position(), state = StateToWrite(mode)] {
         SyncRecords();
         SaveSnapshot(run_.directory.checkpoints(), run_.identity, position, state,
-                     OptionsOf(run_.config.checkpoint(), run_.chief->lock));
+                     OptionsOf(run_.config, run_.chief->lock));
       });
     });
   }

@@ -41,7 +41,7 @@ std::string SharedSnapshot::Begin(const RunPosition& position, std::span<const H
   step_ = position.step;
   save_ = std::make_unique<SharedSave>(
       run_.directory.checkpoints(), InfoOf(run_.identity, position), *frame_,
-      OptionsOf(run_.config.checkpoint(), run_.chief->lock),
+      OptionsOf(run_.config, run_.chief->lock),
       std::vector<FileRecord>{{kTokenizerFile, run_.identity.tokenizer_model}});
   return WithFirstLine(save_->directory().filename().string(), ToText(frame_->outline));
 }

@@ -7,6 +7,7 @@
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
 #include "config/print.h"
+#include "train/hook.h"
 #include "train/run_directory.h"
 
 namespace syntra {
@@ -46,9 +47,18 @@ CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) 
                      {"world_size", std::to_string(identity.world_size)}}};
 }
 
-SaveOptions OptionsOf(const CheckpointConfig& config, const RunLock& lock) {
-  return {.keep = config.keep(),
-          .milestone_every = config.milestone_every(),
+SaveSchedule ScheduleOf(const Config& config) {
+  const int64_t every = config.checkpoint().every();
+  if (every == 0) return {};
+  // Finetuning saves what it evaluates.
+  const int64_t evaluated = config.data().task_size() > 0 ? config.evaluation().every() : 0;
+  return [=](int64_t step) { return IsDue(step, every) || IsDue(step, evaluated); };
+}
+
+SaveOptions OptionsOf(const Config& config, const RunLock& lock) {
+  return {.keep = config.checkpoint().keep(),
+          .milestone_every = config.checkpoint().milestone_every(),
+          .schedule = ScheduleOf(config),
           .before_commit = [&lock] { lock.CheckHeld(); }};
 }
 

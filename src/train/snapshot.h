@@ -47,10 +47,14 @@ struct RunPosition {
   std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
 };
 
+// The steps after which a run with this configuration saves in any case. If these are only its
+// first and its last, all checkpoints count alike.
+SaveSchedule ScheduleOf(const Config& config);
+
 // What a checkpoint says of the run besides its tensors, and how it is kept: only while the run has
 // its directory.
 CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position);
-SaveOptions OptionsOf(const CheckpointConfig& config, const RunLock& lock);
+SaveOptions OptionsOf(const Config& config, const RunLock& lock);
 
 // Throws Error(kDiverged), naming the newest checkpoint that there is, if some of the state is not
 // finite (`bad`, NotFinite): such a state must not take the place of a good one.

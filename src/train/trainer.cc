@@ -367,7 +367,8 @@ void Trainer::GoBack(const Divergence& divergence) {
   if (run_.is_chief()) {
     run_.chief->lock.CheckHeld();
     try {
-      shared = static_cast<double>(StepToGoBackTo(root, divergence.first_bad_step()));
+      shared = static_cast<double>(
+          StepToGoBackTo(root, divergence.first_bad_step(), ScheduleOf(run_.config)));
     } catch (const Error& error) {
       if (error.code() != ExitCode::kCheckpoint) throw;
       Log().error("{}", error.what());

@@ -202,6 +202,25 @@ TEST(Retention, KeepsNewestMilestonesAndLaterSteps) {
   std::filesystem::remove_all(root);
 }
 
+// Requests to save or stop do not cost a scheduled one.
+TEST(Retention, OneIsKeptBesideTheScheduledOnes) {
+  const Path root = ScratchInMemory("retention-schedule");
+  const SaveOptions options{.keep = 2, .schedule = [](int64_t step) { return step % 10 == 0; }};
+  const auto save = [&](int64_t step) {
+    Sample(step).Save(root, options);
+    std::vector<int64_t> steps;
+    for (const CheckpointRef& each : ListCheckpoints(root)) steps.push_back(each.step);
+    return steps;
+  };
+  for (const int64_t step : {0, 10, 15, 20}) save(step);
+  EXPECT_THAT(save(23), ElementsAre(10, 20, 23));
+  EXPECT_THAT(save(24), ElementsAre(10, 20, 24));
+  EXPECT_THAT(save(25), ElementsAre(10, 20, 25));
+  EXPECT_THAT(save(30), ElementsAre(20, 25, 30));
+  EXPECT_THAT(save(40), ElementsAre(25, 30, 40));
+  std::filesystem::remove_all(root);
+}
+
 TEST(GoingBack, ToTheNewestFromBeforeOrTheOldest) {
   const Path root = ScratchInMemory("going-back");
   for (const int64_t step : {10, 20, 30}) Sample(step).Save(root, {.keep = 3});
@@ -221,6 +240,18 @@ TEST(GoingBack, ToTheNewestFromBeforeOrTheOldest) {
   }
   EXPECT_THROW(StepToGoBackTo(root, 25), Error);
   EXPECT_THAT(DirectoryNames(root), ElementsAre(aside, StepName(20), StepName(30)));
+  std::filesystem::remove_all(root);
+}
+
+TEST(GoingBack, ToAScheduledOneIfThereIsAny) {
+  const Path root = ScratchInMemory("going-back-schedule");
+  const SaveSchedule schedule = [](int64_t step) { return step % 10 == 0; };
+  for (const int64_t step : {8, 10, 15, 20, 25}) Sample(step).Save(root, {.keep = 5});
+  for (const auto& [first_bad, to] : std::map<int64_t, int64_t>{{30, 20}, {20, 10}, {9, 10}}) {
+    EXPECT_EQ(StepToGoBackTo(root, first_bad, schedule), to) << first_bad;
+  }
+  for (const int64_t step : {10, 20}) std::filesystem::remove(root / StepName(step) / "tensors.h5");
+  EXPECT_EQ(StepToGoBackTo(root, 20, schedule), 15);
   std::filesystem::remove_all(root);
 }
 

@@ -97,7 +97,21 @@ TEST(Slurm, ScriptsAreClean) {
   }
 }
 
-// With stand-ins for Slurm's commands; e2e_slurm_test has the real ones.
+// Runs the script of a job whose ranks end with `code`, with stand-ins for Slurm's commands;
+// e2e_slurm_test has the real ones.
+Outcome RunJob(int code, const std::string& squeue, const std::string& scontrol) {
+  return RunShell(fmt::format(
+      R"(bin=$(mktemp -d); trap 'rm -rf "$bin"' EXIT
+stand_in() {{ printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"; chmod +x "$bin/$1"; }}
+stand_in squeue '{1}'
+stand_in sleep exit
+stand_in scontrol '{2}'
+stand_in srun 'printf "<%s>" "$@"; exit {0}'
+{3} --time 5 --set "train.directory=runs/it's \$HOME" >"$bin/script"
+PATH=$bin:$PATH SLURM_JOB_ID=17 bash "$bin/script")",
+      code, squeue, scontrol, kSlurm));
+}
+
 TEST(Slurm, ScriptsQueueAgainWhatCanContinue) {
   struct Case {
     int code;
@@ -119,20 +133,17 @@ TEST(Slurm, ScriptsQueueAgainWhatCanContinue) {
                         {75, busy + completing, false},
                         {75, "echo COMPLETING; exit 1", true}};
   for (const auto& [code, squeue, queued_again] : cases) {
-    const Outcome outcome = RunShell(fmt::format(
-        R"(bin=$(mktemp -d); trap 'rm -rf "$bin"' EXIT
-stand_in() {{ printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"; chmod +x "$bin/$1"; }}
-stand_in squeue '{1}'
-stand_in sleep exit
-stand_in scontrol 'echo "scontrol $*"'
-stand_in srun 'printf "<%s>" "$@"; exit {0}'
-{2} --time 5 --set "train.directory=runs/it's \$HOME" >"$bin/script"
-PATH=$bin:$PATH SLURM_JOB_ID=17 bash "$bin/script")",
-        code, squeue, kSlurm));
+    const Outcome outcome = RunJob(code, squeue, R"(echo "scontrol $*")");
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_TRUE(Has(outcome.out, "<--set><train.directory=runs/it's $HOME>")) << outcome.out;
     EXPECT_EQ(Has(outcome.out, "scontrol requeue 17"), queued_again) << code << " " << squeue;
   }
+}
+
+TEST(Slurm, ScriptsKeepTheirCodeWhereTheJobIsNotQueuedAgain) {
+  const Outcome outcome = RunJob(75, "echo RUNNING", "echo refused >&2; exit 1");
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_TRUE(Has(outcome.err, "refused\nSlurm refuses to queue the job again")) << outcome.err;
 }
 
 }  // namespace

@@ -107,6 +107,26 @@ TEST_F(Diverged, KilledAfterwardsItContinuesExactly) {
   }
 }
 
+// The run diverges in step 12. The checkpoints that stops leave are no places to go back to, and
+// those that are due outlive them.
+TEST_F(Diverged, WhereItWasStoppedDoesNotMatter) {
+  const Arguments settings = Settings({"checkpoint.every=4", "evaluation.every=1"});
+  const char* back = "Going back from step 12 to step 8";
+  Train("straight", settings, kBadWindow);
+  EXPECT_NE(Log("straight").find(back), std::string::npos) << Log("straight");
+  for (const int64_t step : {5, 9, 10}) {
+    StartOptions stops = kBadWindow;
+    stops.environment[0] += fmt::format(",stop_evaluation@{}", step);
+    const Outcome outcome = Run(Pretrain("stopped", settings), stops);
+    ASSERT_EQ(outcome.code, 75) << outcome.err;
+    ASSERT_TRUE(HasCheckpoint("stopped", step));
+  }
+  EXPECT_TRUE(HasCheckpoint("stopped", 4));
+  Train("stopped", settings, kBadWindow);
+  EXPECT_NE(Log("stopped").find(back), std::string::npos) << Log("stopped");
+  EXPECT_EQ(Trace(Directory("stopped"), 20), Trace(Directory("straight"), 20));
+}
+
 TEST_F(Diverged, ALimitedNumberOfTimes) {
   const StartOptions endless{.environment = {"SYNTRA_FAILPOINT=nan_batch@9-1000"}};
   for (const int most : {0, 1, 4}) {

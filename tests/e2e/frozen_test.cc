@@ -56,5 +56,20 @@ TEST_F(Frozen, ARankIsNamedInWhateverPhase) {
   }
 }
 
+// Two evaluations of one batch are too few for a median, so the limit is still that of the first
+// ones. The time before a batch does not count as one.
+TEST_F(Frozen, OnlyBatchesOfAnEvaluationAreMeasured) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const double first = 8;
+  const StartOptions options{
+      .ranks = 2,
+      .environment = {fmt::format("SYNTRA_WATCHDOG=evaluation=2,first_steps={},gather=0.5", first),
+                      "SYNTRA_FAILPOINT=freeze_evaluation@10:1"}};
+  const Outcome outcome = Run(
+      Pretrain("run", {"train.steps=12", "evaluation.every=5", "evaluation.batches=1"}), options);
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_GE(ReportedSeconds(outcome.err, " hangs in evaluation at step 10"), first) << outcome.err;
+}
+
 }  // namespace
 }  // namespace syntra

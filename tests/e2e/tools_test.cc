@@ -344,13 +344,33 @@ TEST_F(Tools, UnknownCharactersAreKeptWherePieceZeroIsUnknown) {
   Train("run", {"train.steps=4"});
 }
 
+// What TensorBoard shows of a run: the content of all its files.
+std::string TensorBoardFiles(const Path& run_directory) {
+  std::string content;
+  for (const Path& file : ListDirectory(run_directory / "tensorboard")) {
+    content += ReadWholeFile(file);
+  }
+  return content;
+}
+
+// Each evaluation once, also that of the step at which a run continues, made there or stopped.
+TEST_F(Tools, TensorBoardHasNoEvaluationTwice) {
+  Train("run", {"train.steps=5"});
+  const Outcome stopped =
+      Run(Pretrain("run"), {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@10"}});
+  ASSERT_EQ(stopped.code, 75) << stopped.err;
+  Train("run");
+  const std::string name = "validation_log_perplexity",
+                    content = TensorBoardFiles(Directory("run"));
+  int count = 0;
+  for (size_t at = 0; (at = content.find(name, at)) != content.npos; ++at) ++count;
+  EXPECT_EQ(count, 5);  // at 0, 5, 10, 15, 20
+}
+
 TEST_F(Tools, MetricsHaveTheirFields) {
   const Outcome outcome = Run(Pretrain("run", {"train.steps=6"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  std::string events;
-  for (const auto& entry : std::filesystem::directory_iterator(Directory("run") / "tensorboard")) {
-    events += ReadWholeFile(entry.path());
-  }
+  const std::string events = TensorBoardFiles(Directory("run"));
   int64_t step = 0;
   std::string time;
   for (const auto& line : Metrics("run")) {

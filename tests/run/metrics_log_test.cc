@@ -76,6 +76,8 @@ TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
   const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
   for (int round = 0; round < 2; ++round) {
     MetricsLog log(path, {2}, FixedTime);
+    EXPECT_EQ(log.repeats_evaluation(2), round == 1);
+    EXPECT_FALSE(log.repeats_evaluation(1));
     if (round == 0) log.Write(1, {{"validation_log_perplexity", 4}});
     if (round == 0) log.Write(2, kValues);
     log.Write(2, {{"validation_log_perplexity", 3}});
@@ -93,7 +95,7 @@ TEST(MetricsLog, AnEvaluationThatIsNotMadeAgainStays) {
   const Path path = ScratchDirectory("metrics-extended") / "metrics.jsonl";
   MetricsLog(path, {0}).Write(2, {{"cola/matthews", 0.5}});
   const std::string text = ReadWholeFile(path);
-  MetricsLog(path, {.step = 2, .evaluates = false});
+  EXPECT_FALSE(MetricsLog(path, {.step = 2, .evaluates = false}).repeats_evaluation(2));
   EXPECT_EQ(ReadWholeFile(path), text);
 }
 

@@ -2,6 +2,7 @@
 #include "run/run_status.h"
 
 #include "base/error.h"
+#include "tests/base/captured_log.h"
 #include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
@@ -72,6 +73,26 @@ TEST(RunStatus, UnreadableFileStartsAnew) {
     ReplaceFileDurably(directory / "STATUS", content);
     EXPECT_NO_THROW(RunStatus(directory).Start(1)) << content;
   }
+}
+
+// A link stands for whatever cannot be read: a sick disk, a file handle that is stale.
+TEST(RunStatus, AFileThatCannotBeReadOnlyFailsTheStart) {
+  const Path directory = ScratchDirectory("status-link");
+  const Path status = directory / "STATUS";
+  const auto make_link = [&] {
+    std::filesystem::remove(status);
+    std::filesystem::create_symlink("elsewhere", status);
+  };
+  make_link();
+  EXPECT_THROW(RunStatus(directory).Start(500), Error);
+  const CapturedLog captured;
+  RunStatus(directory).Progress(501);
+  EXPECT_EQ(captured.Warnings().size(), 1u);
+  EXPECT_NE(ReadWholeFile(status).find("\"state\":\"running\",\"step\":501"), std::string::npos);
+  make_link();
+  RunStatus(directory).Stop(502, Ending::kDone);
+  EXPECT_EQ(captured.Warnings().size(), 2u);
+  EXPECT_TRUE(RunStatus(directory).IsDone(502));
 }
 
 TEST(RunStatus, LostDirectoryOnlyFailsTheStart) {

@@ -193,6 +193,11 @@ TEST(Watchdog, StepsAndBatchesAreMeasuredByTheirOwnMedians) {
   EXPECT_LT(watchdog.Allowed(RunPhase::kStep), 20 * kOne);
   // Nothing is known of evaluations yet.
   EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 50);
+  for (int i = 0; i < 3; ++i) {
+    Watchdog::Phase before(watchdog, RunPhase::kEvaluation, 1);
+    before.DoNotMeasure();
+  }
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 50);
   for (int i = 0; i < 3; ++i) const Watchdog::Phase batch(watchdog, RunPhase::kEvaluation, 1);
   EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 1);
 }

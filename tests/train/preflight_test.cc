@@ -468,6 +468,16 @@ TEST_F(Preflights, BestCheckpointsThatAreKept) {
   EXPECT_NE(Of("disk").detail.find(" 1 best checkpoint "), std::string::npos);
 }
 
+// A checkpoint that a stop has left takes the place of none that is due.
+TEST_F(Preflights, CheckpointsThatAreStillToCome) {
+  Set("checkpoint.every", "20");
+  Save(20);
+  Save(40);
+  EXPECT_NE(Of("disk").detail.find("(1 checkpoint "), std::string::npos) << Of("disk").detail;
+  Save(45);  // and the first one goes
+  EXPECT_NE(Of("disk").detail.find("(2 checkpoints "), std::string::npos) << Of("disk").detail;
+}
+
 TEST_F(Preflights, DiskSpaceNowAndLater) {
   const double free = static_cast<double>(FreeDiskAt(scratch_).bytes);
   EXPECT_FALSE(CheckDisk({{"x", scratch_ / "new", 1, 1}}).is_tight);
