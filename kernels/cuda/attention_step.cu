@@ -11,6 +11,9 @@ namespace {
 constexpr int kDecodeThreads = 128;
 // The number of lanes that compute a key's dot product. Each handles eight elements at a time.
 constexpr int kKeyLanes = 8;
+// The rows of keys or values that a thread loads before it waits for one: a block has little else
+// to do meanwhile.
+constexpr int kAtOnce = 4;
 // The shared memory that every GPU has by default holds this many scores. Calls with more keys use
 // the tile kernel.
 constexpr int64_t kMostKeys = 8192;
@@ -48,26 +51,58 @@ __device__ int64_t ReadableKeys(const Terms<T>& terms) {
   return existing < terms.keys ? existing : terms.keys;
 }
 
+// Loads the same columns of several rows. One question for all of them, before any load, lets the
+// loads follow each other.
+template <typename T>
+__device__ __forceinline__ void LoadRows(const T* const (&rows)[kAtOnce], int count,
+                                         Eight (&values)[kAtOnce]) {
+  bool whole = count == kEight;
+#pragma unroll
+  for (int i = 0; i < kAtOnce; ++i) whole = whole && IsAligned(rows[i]);
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) values[i] = LoadWholeEight(rows[i]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kAtOnce; ++i) values[i] = LoadEight(rows[i], count);
+}
+
 // scores[j] = query . key_j, computed by groups of lanes.
 template <typename T>
 __device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, int64_t keys,
                           float* scores) {
   const int lane = ThreadIndex() % kKeyLanes;
   const T* query = terms.query + b * terms.query_pitch + h * terms.head_size;
-  for (int64_t first = 0; first < keys; first += kDecodeThreads / kKeyLanes) {
+  constexpr int kStep = kDecodeThreads / kKeyLanes;
+  for (int64_t first = 0; first < keys; first += kAtOnce * kStep) {
     const int64_t j = first + ThreadIndex() / kKeyLanes;
-    const T* key =
-        terms.key + (b * terms.keys + (j < keys ? j : 0)) * terms.key_pitch + h * terms.head_size;
-    float sum = 0.0f;
+    const T* rows[kAtOnce];
+    float sums[kAtOnce] = {};
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t row = j + i * kStep < keys ? j + i * kStep : 0;
+      rows[i] = terms.key + (b * terms.keys + row) * terms.key_pitch + h * terms.head_size +
+                lane * kEight;
+    }
     for (int64_t k = lane * kEight; k < terms.head_size; k += kKeyLanes * kEight) {
       const auto left = static_cast<int>(terms.head_size - k);
       const int count = left < kEight ? left : kEight;
-      const Eight q = LoadEight(query + k, count), p = LoadEight(key + k, count);
+      const Eight q = LoadEight(query + k, count);
+      Eight key[kAtOnce];
+      LoadRows(rows, count, key);
 #pragma unroll
-      for (int e = 0; e < kEight; ++e) sum += q[e] * p[e];
+      for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
+        for (int e = 0; e < kEight; ++e) sums[i] += q[e] * key[i][e];
+        rows[i] += kKeyLanes * kEight;
+      }
     }
-    for (int mask = kKeyLanes / 2; mask > 0; mask /= 2) sum += ShuffleXor(sum, mask);
-    if (lane == 0 && j < keys) scores[j] = sum;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      for (int mask = kKeyLanes / 2; mask > 0; mask /= 2) sums[i] += ShuffleXor(sums[i], mask);
+      if (lane == 0 && j + i * kStep < keys) scores[j + i * kStep] = sums[i];
+    }
   }
 }
 
@@ -120,11 +155,23 @@ __device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, int64
   const int count = left < kEight ? left : kEight;
   Eight sum = {};
   if (part < parts) {
-    for (int64_t j = part; j < keys; j += parts) {
-      const T* row = terms.value + (b * terms.keys + j) * terms.value_pitch;
-      const Eight value = LoadEight(row + h * terms.head_size + column, count);
+    const T* first =
+        terms.value + b * terms.keys * terms.value_pitch + h * terms.head_size + column;
+    for (int64_t j = part; j < keys; j += kAtOnce * parts) {
+      const T* rows[kAtOnce];
 #pragma unroll
-      for (int e = 0; e < kEight; ++e) sum[e] += weights[j] * value[e];
+      for (int i = 0; i < kAtOnce; ++i) {
+        rows[i] = first + (j + i * parts < keys ? j + i * parts : j) * terms.value_pitch;
+      }
+      Eight value[kAtOnce];
+      LoadRows(rows, count, value);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (j + i * parts >= keys) break;
+        const float weight = weights[j + i * parts];
+#pragma unroll
+        for (int e = 0; e < kEight; ++e) sum[e] += weight * value[i][e];
+      }
     }
   }
 #pragma unroll

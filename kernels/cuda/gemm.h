@@ -54,7 +54,8 @@ class Gemm {
   ~Gemm();
 
   // Whether the library has a kernel for the problem. Masks are offered for a multiple of 128
-  // columns only: nobody says what becomes of the bits after the last one.
+  // columns only: nobody says what becomes of the bits after the last one. They are the library's
+  // (mask_check.h).
   static bool Offers(const GemmProblem& problem, const GemmBatch& batch = {});
 
   bool bound() const { return plan_ != nullptr; }

@@ -3,13 +3,16 @@
 // into the workspace.
 #include "kernels/cuda/matmul.h"
 
+#include <map>
 #include <memory>
+#include <tuple>
 
 #include "kernels/bit_mask.h"
 #include "kernels/converted.h"
 #include "kernels/cuda/bit_mask.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/mask_check.h"
 #include "kernels/cuda/strided.h"
 #include "kernels/joined.h"
 
@@ -47,10 +50,24 @@ struct Product {
   size_t scratch_offset;
 };
 
+// Whether the library's masks with these types are ours, which is tried once.
+bool HasOurMask(const GemmProblem& problem) {
+  static std::map<std::tuple<Epilogue, DType, DType>, bool> known;
+  const std::tuple kind(problem.epilogue, problem.ab, problem.c);
+  if (!known.contains(kind)) {
+    known[kind] = gpu::LibraryMaskIsOurs(problem.epilogue, problem.ab, problem.c);
+  }
+  return known.at(kind);
+}
+
+bool Offers(const GemmProblem& problem, const gpu::GemmBatch& batch) {
+  return gpu::Gemm::Offers(problem, batch) && (!HasMask(problem.epilogue) || HasOurMask(problem));
+}
+
 // The problem's epilogue, or what the library offers of it: it promises none. What is left is done
 // by our own kernels. A ReLU is then its own mask, applied.
 Epilogue OfferedEpilogue(GemmProblem problem, const gpu::GemmBatch& batch) {
-  while (problem.epilogue != Epilogue::kNone && !gpu::Gemm::Offers(problem, batch)) {
+  while (problem.epilogue != Epilogue::kNone && !Offers(problem, batch)) {
     problem.epilogue = HasMask(problem.epilogue) ? WithoutMask(problem.epilogue) : Epilogue::kNone;
   }
   return problem.epilogue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shared_matmul and its gradient with cuBLASLt: for each group a batch of products over the
 // examples; for the gradient of w a batch over the groups for each example, one after the other.
+// With one group a batch has several examples, of which each adds to a sum of its own.
 #include "kernels/shared_matmul_call.h"
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include "kernels/converted.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/reduce.h"
 
 namespace syntra {
 namespace {
@@ -22,8 +24,18 @@ struct Mixing {
 };
 
 struct Gradient {
-  Gemm first, next;  // the examples after the first add to its result
+  Gemm first, next;  // the examples after the first ones add to their result
 };
+
+// The examples of a batch: no more than give each multiprocessor of an H100 a tile of a sum, and a
+// divisor of all.
+int64_t ExamplesAtOnce(const SharedMatmulCall& e) {
+  constexpr int64_t kTile = 128, kMultiprocessors = 132;
+  const int64_t tiles = DivideUp(e.to, kTile) * DivideUp(e.from, kTile);
+  int64_t examples = e.groups > 1 ? 1 : std::clamp<int64_t>(kMultiprocessors / tiles, 1, e.batch);
+  while (e.batch % examples != 0) --examples;
+  return examples;
+}
 
 }  // namespace
 
@@ -57,21 +69,30 @@ std::optional<BoundKernel> cuda_shared_matmul_grad(const OpCall& call) {
   if (!IsActivation(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
   const SharedMatmulCall e = SharedMatmulCall::OfGrad(call);
   const size_t size = SizeOf(e.dtype);
-  const GemmBatch groups{e.groups, e.columns, e.columns, e.to * e.from};
+  const int64_t step = ExamplesAtOnce(e), weights = e.to * e.from;
+  const bool in_parts = step > 1, accumulate = Accumulates(call, 0);
+  const GemmBatch batch = in_parts ? GemmBatch{step, e.to * e.width(), e.from * e.width(), weights}
+                                   : GemmBatch{e.groups, e.columns, e.columns, weights};
   const auto gradient = std::make_shared<const Gradient>(
-      Gradient{Gemm(e.GradientProduct(Accumulates(call, 0)), groups),
-               Gemm(e.GradientProduct(true), groups)});
+      Gradient{Gemm(e.GradientProduct(!in_parts && accumulate), batch),
+               Gemm(e.GradientProduct(true), batch)});
+  WorkspaceLayout layout;
+  const size_t parts_offset = layout.PlaceFloats(in_parts ? step * weights : 0);
+  const size_t scratch_offset =
+      layout.Place(std::max(gradient->first.workspace_bytes(), gradient->next.workspace_bytes()));
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes =
-      std::max(gradient->first.workspace_bytes(), gradient->next.workspace_bytes());
-  kernel.run = [e, size, gradient](const KernelArguments& arguments) {
-    for (int64_t b = 0; b < e.batch; ++b) {
+  kernel.workspace_bytes = layout.bytes();
+  kernel.run = [=](const KernelArguments& arguments) {
+    auto* result = Output<float>(arguments, 0);
+    auto* parts = reinterpret_cast<float*>(arguments.workspace + parts_offset);
+    for (int64_t b = 0; b < e.batch; b += step) {
       (b == 0 ? gradient->first : gradient->next)
           .Run(arguments, Input<std::byte>(arguments, 0) + b * e.to * e.width() * size,
-               Input<std::byte>(arguments, 1) + b * e.from * e.width() * size, arguments.outputs[0],
-               arguments.workspace);
+               Input<std::byte>(arguments, 1) + b * e.from * e.width() * size,
+               in_parts ? parts : result, arguments.workspace + scratch_offset);
     }
+    if (in_parts) gpu::SumParts(arguments, parts, step, weights, result, accumulate);
   };
   return kernel;
 }

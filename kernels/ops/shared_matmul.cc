@@ -68,6 +68,7 @@ double Flops(const OpCall& call) {
 std::vector<OpCase> Cases() {
   const auto with = [](bool transpose) { return Attributes{{"transpose", transpose}}; };
   return {{"f32", with(false), {F32({5, 7}), F32({3, 7, 19})}, {}},
+          {"many_examples", with(false), {F32({2, 3}), F32({134, 3, 2})}, {}},
           {"transposed", with(true), {F32({7, 5}), BF16({3, 7, 19})}, {}},
           {"groups", with(false), {BF16({3, 5, 7}), BF16({2, 7, 33})}, {}},
           {"groups_transposed", with(true), {F32({2, 7, 1}), F32({2, 7, 10})}, {}}};

@@ -13,6 +13,8 @@
 namespace syntra::gpu {
 namespace {
 
+simt::OtherMasks the_other_masks = simt::OtherMasks::kNone;
+
 float ElementOf(DType dtype, const void* base, int64_t i) {
   return dtype == DType::kBF16 ? ToFloat(static_cast<const BFloat16*>(base)[i])
                                : static_cast<const float*>(base)[i];
@@ -68,9 +70,11 @@ struct MaskBit {
   uint8_t* byte;
   int value;
 
-  static MaskBit At(void* mask, int64_t leading_dimension, int64_t row, int64_t column) {
+  static MaskBit At(void* mask, int64_t leading_dimension, int64_t row, int64_t column,
+                    simt::OtherMasks others) {
     const int64_t at = column * leading_dimension + row;
-    return {static_cast<uint8_t*>(mask) + at / 8, 1 << at % 8};
+    const int value = the_other_masks == others ? 0x80 >> at % 8 : 1 << at % 8;
+    return {static_cast<uint8_t*>(mask) + at / 8, value};
   }
   bool is_set() const { return (*byte & value) != 0; }
   void Set(bool on) const { *byte = static_cast<uint8_t>(on ? *byte | value : *byte & ~value); }
@@ -80,7 +84,9 @@ struct MaskBit {
 double Finish(const GemmProblem& p, double sum, int64_t row, int64_t column, void* mask) {
   if (p.epilogue == Epilogue::kNone) return sum;
   if (p.epilogue == Epilogue::kRelu) return std::max(sum, 0.0);
-  const MaskBit bit = MaskBit::At(mask, p.n, row, column);
+  const bool writes = p.epilogue == Epilogue::kReluMask;
+  const MaskBit bit = MaskBit::At(mask, p.n, row, column,
+                                  writes ? simt::OtherMasks::kWritten : simt::OtherMasks::kApplied);
   if (p.epilogue == Epilogue::kMask) return bit.is_set() ? sum : 0.0;
   bit.Set(sum >= 0.0);  // of a sum of 0, too, as in CUTLASS's kernels
   return std::max(sum, 0.0);
@@ -123,3 +129,9 @@ void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* 
 }
 
 }  // namespace syntra::gpu
+
+namespace syntra::simt {
+
+void SetOtherMasks(OtherMasks which) { gpu::the_other_masks = which; }
+
+}  // namespace syntra::simt
