@@ -301,20 +301,20 @@ void Watchdog::Watch() {
     const double now = MonotonicSeconds();
     waited_ += std::min(now - previous, longest_tick);
     previous = now;
-    const std::optional<Ending> ending = ending_;
+    const std::optional<ErrorEnd> ending = ending_;
     const double allowed = AllowedLocked(phase_, bytes_) + (ending ? ending->seconds : 0);
     if (stopping_ || waited_ <= allowed) continue;
     const std::string description = Describe();
     // The main thread may wake up and take the lock while the stacks are written.
     lock.unlock();
-    const Ending found = Expire(description, ending);
+    const ErrorEnd found = Expire(description, ending);
     lock.lock();
     if (!ending_) ending_ = found;
   }
 }
 
 // What a rank that has failed has left. On a full disk the file may be there without its content.
-std::optional<Watchdog::Ending> Watchdog::FindEnding() const {
+std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding() const {
   if (reports_.empty() || options_.ranks == 1) return std::nullopt;
   try {
     const std::optional<std::string> text = ReadOwnFile(EndingPath(reports_), 100);
@@ -323,9 +323,9 @@ std::optional<Watchdog::Ending> Watchdog::FindEnding() const {
     int64_t code = 0, seconds = 0;
     if (parts.size() == 2 && ParseInt64(parts[0], &code) && code > 0 && code < 128 &&
         ParseInt64(parts[1], &seconds) && seconds >= 0 && seconds <= kLongest) {
-      return Ending{static_cast<ExitCode>(code), static_cast<double>(seconds)};
+      return ErrorEnd{static_cast<ExitCode>(code), static_cast<double>(seconds)};
     }
-    return Ending{.seconds = options_.limits.save};
+    return ErrorEnd{.seconds = options_.limits.save};
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -334,10 +334,10 @@ std::optional<Watchdog::Ending> Watchdog::FindEnding() const {
 // Returns only where another rank has failed and nobody has waited for that yet. The logger is not
 // used here, since the thread that hangs may hold its lock. What cannot be written is lost: a full
 // disk must not keep the process alive.
-Watchdog::Ending Watchdog::Expire(const std::string& description,
-                                  const std::optional<Ending>& ending) const {
+Watchdog::ErrorEnd Watchdog::Expire(const std::string& description,
+                                    const std::optional<ErrorEnd>& ending) const {
   const double start = MonotonicSeconds();
-  const ExitCode code = ending.value_or(Ending()).code;
+  const ExitCode code = ending.value_or(ErrorEnd()).code;
   const auto hangs = std::make_shared<std::atomic<bool>>(true);
   EndWithin(options_.limits.gather + kReportSeconds, code, hangs);
   if (const auto found = ending ? std::nullopt : FindEnding()) {

@@ -134,7 +134,7 @@ class Watchdog {
 
  private:
   // How the job ends by the error of a rank, and how much longer this one may wait for that.
-  struct Ending {
+  struct ErrorEnd {
     ExitCode code = ExitCode::kPeerLost;
     double seconds = 0;
   };
@@ -144,8 +144,8 @@ class Watchdog {
   double AllowedByMedian(const std::deque<double>& seconds, double least) const;
   void Watch();
   std::string Describe() const;
-  std::optional<Ending> FindEnding() const;
-  Ending Expire(const std::string& description, const std::optional<Ending>& ending) const;
+  std::optional<ErrorEnd> FindEnding() const;
+  ErrorEnd Expire(const std::string& description, const std::optional<ErrorEnd>& ending) const;
   void WriteSummary(int log) const;
 
   std::mutex mutex_;
@@ -162,7 +162,7 @@ class Watchdog {
   // For how long this process was seen running since the phase began. Time in which the whole job
   // is suspended (Slurm gang scheduling, ^Z) does not count.
   double waited_ = 0;
-  std::optional<Ending> ending_;
+  std::optional<ErrorEnd> ending_;
   double first_steps_;
   std::deque<double> step_seconds_, evaluation_seconds_;
   std::thread thread_;
