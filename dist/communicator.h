@@ -89,6 +89,10 @@ class Communicator {
   // Every rank's text in rank order on rank 0; empty on the others.
   virtual std::vector<std::string> Gather(std::string_view text) = 0;
 
+  // This rank has failed and calls Abort, but first finishes something else, for at most so many
+  // seconds. Until then a lost rank is no reason to end the process.
+  virtual void AbortsWithin(double /*seconds*/) {}
+
   // Ends the whole job with this exit code, from any state, without running destructors.
   [[noreturn]] virtual void Abort(ExitCode code) = 0;
 

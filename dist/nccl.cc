@@ -43,7 +43,8 @@ NcclCommunicator::NcclCommunicator(Communicator& host, Device& device, const ncc
       nccl_(library),
       options_(options),
       exceptions_(std::uncaught_exceptions()),
-      side_(device.OpenSideStream()) {
+      side_(device.OpenSideStream()),
+      end_seconds_(options.end_seconds) {
   Connect();
   watcher_ = std::thread([this] { Watch(); });
 }
@@ -151,7 +152,10 @@ void NcclCommunicator::Watch() {
   // return with half a sum; the main thread's next call here throws before any rank can use it.
   // Aborting may wait for the lost rank, too, so nobody waits for it.
   std::thread([abort = nccl_.ncclCommAbort, comm = comm_] { abort(comm); }).detach();
-  if (wake_.wait_for(lock, Seconds(options_.end_seconds), [this] { return stopping_; })) return;
+  const auto lost = Clock::now();
+  while (SecondsSince(lost) < end_seconds_) {
+    if (wake_.wait_for(lock, Seconds(options_.poll_seconds), [this] { return stopping_; })) return;
+  }
   PrintError(problem_, fmt::format("rank {}: ", rank()));
   // Without destructors, which would wait for the device. The driver ends what runs on it.
   _exit(static_cast<int>(ExitCode::kPeerLost));
@@ -270,6 +274,11 @@ void NcclCommunicator::AllReduceMax(std::span<double> values) { OnHost().AllRedu
 void NcclCommunicator::Barrier() { OnHost().Barrier(); }
 std::vector<std::string> NcclCommunicator::Gather(std::string_view text) {
   return OnHost().Gather(text);
+}
+
+void NcclCommunicator::AbortsWithin(double seconds) {
+  const std::lock_guard lock(mutex_);
+  end_seconds_ += seconds;
 }
 
 void NcclCommunicator::Abort(ExitCode code) {

@@ -28,8 +28,8 @@ struct NcclOptions {
   double connect_seconds = 60;
   // The time between two looks for errors that no call returns.
   double poll_seconds = 0.1;
-  // How long the caller may take to end the process after such an error. Then the process is ended
-  // here.
+  // How long the caller may take to end the process after such an error, unless it asks for more
+  // (AbortsWithin). Then the process is ended here.
   double end_seconds = 10;
 };
 
@@ -60,6 +60,7 @@ class NcclCommunicator final : public Communicator {
   void AllReduceMax(std::span<double> values) override;
   void Barrier() override;
   std::vector<std::string> Gather(std::string_view text) override;
+  void AbortsWithin(double seconds) override;
   [[noreturn]] void Abort(ExitCode code) override;
 
  private:
@@ -101,6 +102,7 @@ class NcclCommunicator final : public Communicator {
   nccl::Comm* comm_ = nullptr;
   std::string problem_;  // what broke the communicator for good; empty: nothing
   bool stopping_ = false;
+  double end_seconds_;  // options_.end_seconds and what AbortsWithin adds
   std::thread watcher_;
 };
 

@@ -10,6 +10,9 @@
 //   wrong_batch    the rank trains on the batch of the step after
 //   lost_state     the rank's optimizer state is zero before the step
 //   slow_rank      the rank takes 0.1 s longer for its gradients
+//   slow_saving    the rank's thread that writes the checkpoint of STEP beside training takes 12 s
+//                  longer
+//   fail_step      the rank fails in the step, with code 4
 //   stop_prepare, stop_evaluation
 //                  the rank gets SIGUSR1 in the report of that number while preparing, in the
 //                  evaluation after that step

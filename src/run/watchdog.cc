@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -100,6 +102,9 @@ Path ReportPath(const Path& directory, int rank) {
   return directory / fmt::format("hang-rank-{:04}", rank);
 }
 
+// The file by which a rank that has failed asks the others to wait: its exit code and the seconds.
+Path EndingPath(const Path& directory) { return directory / "ending"; }
+
 void SleepSeconds(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
@@ -110,14 +115,14 @@ void PrintIfTaken(std::string_view text) {
   if (poll(&output, 1, 0) == 1 && output.revents & POLLOUT) StderrLine().PrintBelow(text);
 }
 
-[[noreturn]] void EndHanging() { _exit(static_cast<int>(ExitCode::kPeerLost)); }
+[[noreturn]] void EndHanging(ExitCode code) { _exit(static_cast<int>(code)); }
 
 // Files and the terminal may be what hangs: then the report must not keep the process alive.
-void EndWithin(double seconds) {
+void EndWithin(double seconds, ExitCode code, std::shared_ptr<const std::atomic<bool>> hangs) {
   try {
-    std::thread([seconds] {
+    std::thread([seconds, code, hangs = std::move(hangs)] {
       SleepSeconds(seconds);
-      EndHanging();
+      if (*hangs) EndHanging(code);
     }).detach();
   } catch (const std::system_error&) {
     // No thread can be had; the report must come to its end by itself.
@@ -128,10 +133,8 @@ void RemoveReport(const Path& directory, int rank) {
   if (!directory.empty()) unlink(ReportPath(directory, rank).c_str());
 }
 
-// False if there is no directory for it, or it cannot be written.
-bool LeaveReport(const Path& directory, int rank, const std::string& text) {
-  if (directory.empty()) return false;
-  const Path path = ReportPath(directory, rank);
+// False if it cannot be written.
+bool LeaveFile(const Path& path, const std::string& text) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
   if (file < 0) return false;
   WriteAll(file, text);
@@ -189,6 +192,7 @@ Watchdog::~Watchdog() {
 
 void Watchdog::ReportTo(const Path& directory, int rank, std::vector<std::string> hosts) {
   RemoveReport(directory, rank);
+  if (rank == 0) unlink(EndingPath(directory).c_str());
   const std::lock_guard lock(mutex_);
   options_.rank = rank;
   options_.ranks = static_cast<int>(hosts.size());
@@ -246,6 +250,16 @@ void Watchdog::ExpectStep(double seconds) {
       std::min(options_.limits.first_steps, kFirstStepSeconds + kFirstStepFactor * seconds);
 }
 
+void Watchdog::EndsWith(ExitCode code, double seconds) {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = {.code = code};
+  }
+  // Not under the lock, which the watchdog's thread needs if files hang.
+  if (reports_.empty() || options_.ranks == 1) return;
+  LeaveFile(EndingPath(reports_), fmt::format("{} {:.0f}", static_cast<int>(code), seconds));
+}
+
 double Watchdog::Allowed(RunPhase phase, double bytes) {
   const std::lock_guard lock(mutex_);
   return AllowedLocked(phase, bytes);
@@ -287,24 +301,54 @@ void Watchdog::Watch() {
     const double now = MonotonicSeconds();
     waited_ += std::min(now - previous, longest_tick);
     previous = now;
-    if (!stopping_ && waited_ > AllowedLocked(phase_, bytes_)) {
-      const std::string description = Describe();
-      // The main thread may wake up and take the lock while the stacks are written.
-      lock.unlock();
-      Expire(description);
-    }
+    const std::optional<ErrorEnd> ending = ending_;
+    const double allowed = AllowedLocked(phase_, bytes_) + (ending ? ending->seconds : 0);
+    if (stopping_ || waited_ <= allowed) continue;
+    const std::string description = Describe();
+    // The main thread may wake up and take the lock while the stacks are written.
+    lock.unlock();
+    const ErrorEnd found = Expire(description, ending);
+    lock.lock();
+    if (!ending_) ending_ = found;
   }
 }
 
-// The logger is not used here, since the thread that hangs may hold its lock. What cannot be
-// written is lost: a full disk must not keep the process alive.
-void Watchdog::Expire(const std::string& description) const {
+// What a rank that has failed has left. On a full disk the file may be there without its content.
+std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding() const {
+  if (reports_.empty() || options_.ranks == 1) return std::nullopt;
+  try {
+    const std::optional<std::string> text = ReadOwnFile(EndingPath(reports_), 100);
+    if (!text) return std::nullopt;
+    const std::vector<std::string> parts = Split(*text, ' ');
+    int64_t code = 0, seconds = 0;
+    if (parts.size() == 2 && ParseInt64(parts[0], &code) && code > 0 && code < 128 &&
+        ParseInt64(parts[1], &seconds) && seconds >= 0 && seconds <= kLongest) {
+      return ErrorEnd{static_cast<ExitCode>(code), static_cast<double>(seconds)};
+    }
+    return ErrorEnd{.seconds = options_.limits.save};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Returns only where another rank has failed and nobody has waited for that yet. The logger is not
+// used here, since the thread that hangs may hold its lock. What cannot be written is lost: a full
+// disk must not keep the process alive.
+Watchdog::ErrorEnd Watchdog::Expire(const std::string& description,
+                                    const std::optional<ErrorEnd>& ending) const {
   const double start = MonotonicSeconds();
-  EndWithin(options_.limits.gather + kReportSeconds);
+  const ExitCode code = ending.value_or(ErrorEnd()).code;
+  const auto hangs = std::make_shared<std::atomic<bool>>(true);
+  EndWithin(options_.limits.gather + kReportSeconds, code, hangs);
+  if (const auto found = ending ? std::nullopt : FindEnding()) {
+    *hangs = false;
+    return *found;
+  }
   const std::string line = "watchdog: " + description + "\n";
   PrintIfTaken(line);
   // Before the log: the others look for it soon.
-  const bool reported = LeaveReport(reports_, options_.rank, description + "\n");
+  const bool reported =
+      !reports_.empty() && LeaveFile(ReportPath(reports_, options_.rank), description + "\n");
   const int log = OpenLog(log_);
   if (log != STDERR_FILENO) WriteAll(log, line);
   WriteStacks(log, options_.limits.gather);
@@ -312,7 +356,7 @@ void Watchdog::Expire(const std::string& description) const {
     SleepSeconds(start + options_.limits.gather - MonotonicSeconds());
     WriteSummary(log);
   }
-  EndHanging();
+  EndHanging(code);
 }
 
 // What every rank reports, and which ranks do not: those are the ones to look at.

@@ -8,6 +8,9 @@
 // on which hosts, and ends the process with code 7 (kPeerLost). That takes at most `gather` + 5 s,
 // whatever hangs.
 //
+// A rank that fails while it writes a checkpoint finishes that first, and leaves a file for the
+// others (EndsWith): they wait for it in whatever phase they are.
+//
 // All ranks must be in the same phase together: a rank that waits in a step while another saves
 // would be taken for hanging.
 #pragma once
@@ -17,10 +20,12 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 
 namespace syntra {
@@ -119,16 +124,28 @@ class Watchdog {
   // plus a hundred times as long, but at most first_steps.
   void ExpectStep(double seconds);
 
+  // This rank has failed and ends the job with this code, but first finishes what it has begun, for
+  // at most so many seconds. For the other ranks that is no hang; and whatever hangs from now on,
+  // they and this process end with the code.
+  void EndsWith(ExitCode code, double seconds);
+
   // How many seconds a phase that reads or writes `bytes` may take now.
   double Allowed(RunPhase phase, double bytes = 0);
 
  private:
+  // How the job ends by the error of a rank, and how much longer this one may wait for that.
+  struct ErrorEnd {
+    ExitCode code = ExitCode::kPeerLost;
+    double seconds = 0;
+  };
+
   void Enter(RunPhase phase, int64_t step, double bytes);
   double AllowedLocked(RunPhase phase, double bytes) const;
   double AllowedByMedian(const std::deque<double>& seconds, double least) const;
   void Watch();
   std::string Describe() const;
-  [[noreturn]] void Expire(const std::string& description) const;
+  std::optional<ErrorEnd> FindEnding() const;
+  ErrorEnd Expire(const std::string& description, const std::optional<ErrorEnd>& ending) const;
   void WriteSummary(int log) const;
 
   std::mutex mutex_;
@@ -145,6 +162,7 @@ class Watchdog {
   // For how long this process was seen running since the phase began. Time in which the whole job
   // is suspended (Slurm gang scheduling, ^Z) does not count.
   double waited_ = 0;
+  std::optional<ErrorEnd> ending_;
   double first_steps_;
   std::deque<double> step_seconds_, evaluation_seconds_;
   std::thread thread_;

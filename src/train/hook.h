@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/failure.h"
 #include "train/step.h"
 
 namespace syntra {
@@ -33,6 +34,9 @@ class Hook {
   // The run ends by an error of all ranks, or goes back to an earlier checkpoint with other hooks:
   // what was begun beside training is finished.
   virtual void Settle() {}
+  // This rank ends by an error, and then the job; the others may wait for it meanwhile. What was
+  // begun beside training is finished.
+  virtual void Leave(const Failure&) noexcept {}
   // All steps are done.
   virtual bool End(int64_t) { return true; }
 };

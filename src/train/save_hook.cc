@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <future>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/failure.h"
@@ -34,20 +35,6 @@ class SaveHook : public Hook {
         mode_(run.config.checkpoint().asynchronous() ? SaveMode::kBackground
                                                      : SaveMode::kForeground),
         shared_(run) {}
-
-  // The run ends by an error, but a save that was begun is worth its time; not one for which other
-  // ranks are needed, of which only the own part is waited for.
-  ~SaveHook() override {
-    if (!saving_.valid() && !part_.valid()) return;
-    const Watchdog::Phase phase = Phase(saving_step_);
-    if (part_.valid()) part_.wait();
-    if (!saving_.valid()) return;
-    try {
-      saving_.get();
-    } catch (const std::exception& error) {
-      Log().error("checkpoint at step {} failed: {}", saving_step_, error.what());
-    }
-  }
 
   // The first save finds a full disk or missing rights before any work is lost.
   bool Start(int64_t step) override {
@@ -81,6 +68,30 @@ class SaveHook : public Hook {
       Log().error("checkpoint at step {} failed: {}", saving_step_, error.what());
     }
     run_.ranks.Barrier();
+    is_writing_ = false;
+  }
+
+  // A save that was begun is worth its time; not one for which other ranks are needed, of which
+  // only the own part is waited for. The error is told first, and the others wait.
+  void Leave(const Failure& failure) noexcept override {
+    const bool chief_writes = !run_.is_chief() && is_writing_ && !part_.valid();
+    if (!saving_.valid() && !part_.valid() && !chief_writes) return;
+    try {
+      const double bytes = state_.replica.plan().checkpoint_bytes();
+      const double seconds = run_.watchdog.Allowed(RunPhase::kSave, bytes);
+      Log().error(
+          "what is being written of the checkpoint at step {} is finished before the run ends by "
+          "this error: {}",
+          saving_step_, failure.message);
+      run_.watchdog.EndsWith(failure.code, seconds + kSecondsToEnd);
+      run_.ranks.AbortsWithin(seconds + kSecondsToEnd);
+      const Watchdog::Phase phase = Phase(saving_step_);
+      if (chief_writes) WaitForChief(seconds);
+      if (part_.valid()) part_.wait();
+      if (saving_.valid()) saving_.get();
+    } catch (const std::exception& error) {
+      Log().error("checkpoint at step {} failed: {}", saving_step_, error.what());
+    }
   }
 
   bool End(int64_t step) override {
@@ -102,7 +113,10 @@ class SaveHook : public Hook {
   }
 
   static constexpr std::chrono::seconds kNoTime{0};
-  static constexpr int64_t kNone = -1;  // no checkpoint
+  static constexpr std::chrono::seconds kSlowSaving{12};  // failpoint.h
+  static constexpr int64_t kNone = -1;                    // no checkpoint
+  // For what a rank does between the end of a save and that of the job.
+  static constexpr double kSecondsToEnd = 15;
 
   static bool IsReady(const auto& future) {
     return future.wait_for(kNoTime) == std::future_status::ready;
@@ -149,6 +163,18 @@ class SaveHook : public Hook {
     return outcome;
   }
 
+  // Rank 0 writes in the background, and would be ended with the job. That it is done shows in the
+  // directory: this rank can ask it nothing any more.
+  void WaitForChief(double seconds) const {
+    const Path checkpoint = run_.directory.checkpoints() / StepName(saving_step_);
+    run_.watchdog.Activity("waiting for rank 0 to write it");
+    const auto start = Clock::now();
+    while (!Exists(checkpoint) && SecondsSince(start) < seconds) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      run_.watchdog.Alive();
+    }
+  }
+
   // After each step, until all ranks know what became of the save in the background.
   void LearnOutcome() {
     if (saving_.valid() && IsReady(saving_)) FinishLast();
@@ -184,7 +210,9 @@ class SaveHook : public Hook {
       const TraceSpan span(trace, TraceLane::kCheckpoint, "write checkpoint", step);
       pthread_setname_np(pthread_self(), "save");  // what reports of hangs and debuggers call it
       SetThreadCount(1);                           // the others train
-      if (Failpoint("freeze_saving", step, run_.ranks.rank(), run_.ranks.size())) raise(SIGSTOP);
+      const int rank = run_.ranks.rank(), ranks = run_.ranks.size();
+      if (Failpoint("freeze_saving", step, rank, ranks)) raise(SIGSTOP);
+      if (Failpoint("slow_saving", step, rank, ranks)) std::this_thread::sleep_for(kSlowSaving);
       return work();
     });
   }

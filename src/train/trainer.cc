@@ -12,6 +12,7 @@
 #include "checkpoint/recover.h"
 #include "checkpoint/retention.h"
 #include "core/thread.h"
+#include "run/failpoint.h"
 #include "run/goodput.h"
 #include "train/agreement.h"
 #include "train/continuation.h"
@@ -179,6 +180,9 @@ StepReport Trainer::Step(std::future<std::vector<Batch>>* next) {
   report.last = report.step >= steps();
   if (!report.last) *next = FetchAside(report.step);
   run_.watchdog.Activity("training");
+  if (Failpoint("fail_step", report.step, run_.ranks.rank(), run_.ranks.size())) {
+    Fail(ExitCode::kResources, "a failure on purpose");
+  }
   report.result = state_->runner.Run(batches, state_->step,
                                      {.stop = run_.requests->Stop(),
                                       .save = run_.requests->TakeSave(),
@@ -319,6 +323,7 @@ RunOutcome Trainer::RunToItsEnd() {
     outcome_.code = TrainWithRollbacks();
   } catch (...) {
     RecordFailure();
+    for (const auto& hook : hooks_) hook->Leave(CurrentFailure());
     throw;
   }
   if (!state_ || outcome_.was_done) return outcome_;

@@ -71,6 +71,12 @@ TEST_F(NcclFault, AsynchronousErrorEndsTheJobThoughAbortingHangs) {
   EXPECT_EQ(outcome.output.find("thrown"), std::string::npos) << outcome.output;
 }
 
+TEST_F(NcclFault, ARankMayFinishSomethingBeforeItEndsTheJob) {
+  const Outcome outcome = Run("lost", "finish", 1);
+  ExpectPeerLost(outcome, "thrown: NCCL lost a rank: remote process exited");
+  EXPECT_NE(outcome.output.find("finished"), std::string::npos) << outcome.output;
+}
+
 TEST_F(NcclFault, ErrorOfOneRankIsNotHiddenByTheOthers) {
   const Outcome outcome = Run("none", "leave");
   EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::kData)) << outcome.output;

@@ -294,5 +294,57 @@ TEST_F(SavesBesideTraining, AFailureEndsTheRunWhereItMust) {
   }
 }
 
+// One rank fails in step 3, while rank 0 writes the checkpoint of step 2 for longer than the others
+// wait for each other in a step.
+class SlowSaves : public TinyRun {
+ protected:
+  struct Case {
+    int ranks, fails;
+    std::string sharding = "NONE";
+    int64_t newest = 2;
+  };
+  static std::string NameOf(const Case& each) {
+    return fmt::format("{}-{}-{}", each.sharding, each.ranks, each.fails);
+  }
+  std::unique_ptr<Program> Start(const Case& each) const {
+    return std::make_unique<Program>(
+        scratch_, Pretrain(NameOf(each), {"checkpoint.every=2", "train.sharding=" + each.sharding}),
+        StartOptions{.ranks = each.ranks,
+                     .environment = {"SYNTRA_WATCHDOG=step=5,first_steps=5,gather=0.5",
+                                     fmt::format("SYNTRA_FAILPOINT=slow_saving@2:0,fail_step@3:{}",
+                                                 each.fails)}});
+  }
+};
+
+// What all ranks are needed for is not finished, only the own part.
+TEST_F(SlowSaves, AreFinishedBeforeAnErrorOfOneRank) {
+  std::vector<Case> cases{{1, 0}};
+  if (!MpirunPath().empty()) {
+    cases.insert(cases.end(), {{2, 0}, {2, 1}, {2, 0, "OPTIMIZER_STATE", 0}});
+  }
+  Train("prepares", {"train.steps=1"});
+  std::vector<std::unique_ptr<Program>> jobs;  // all at once: they wait, mostly
+  for (const Case& each : cases) jobs.push_back(Start(each));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const std::string name = NameOf(cases[i]);
+    const Outcome outcome = jobs[i]->Wait();
+    SCOPED_TRACE(fmt::format("{}\n{}", name, outcome.err));
+    EXPECT_EQ(outcome.code, 4);
+    EXPECT_TRUE(outcome.Says("error: a failure on purpose"));
+    EXPECT_FALSE(outcome.Says("hangs in"));
+    EXPECT_EQ(NewestStep(name), cases[i].newest);
+    // It is told before the checkpoint is there.
+    const std::string log =
+        ReadWholeFile(Directory(name) / fmt::format("log/rank-{:04}.log", cases[i].fails));
+    const size_t told = log.find("is finished before the run ends by this error: a failure on");
+    EXPECT_NE(told, log.npos) << log;
+    EXPECT_EQ(log.find("step-0000000002 (") < told, false) << log;
+    // The next start goes on from there.
+    Train(name, {"checkpoint.every=2", "train.sharding=" + cases[i].sharding},
+          {.ranks = cases[i].ranks});
+    EXPECT_FALSE(Exists(Directory(name) / "log/ending"));
+  }
+}
+
 }  // namespace
 }  // namespace syntra

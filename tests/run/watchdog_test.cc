@@ -299,6 +299,50 @@ TEST(Watchdog, WhereAllRanksReportTheNetworkIsNamed) {
   }
 }
 
+// Rank 0 has failed and never comes to its end; the other waits as long as it was asked to. Both
+// end with the code of the error.
+TEST(Watchdog, ARankThatHasFailedIsWaitedFor) {
+  constexpr double kAsked = 2;
+  const Path directory = ScratchDirectory("watchdog-ending");
+  Child failed([&](const auto& ready) {
+    WatchdogOptions options = Short();
+    options.limits.save = 4;
+    Watchdog watchdog(options);
+    watchdog.ReportTo(directory, 0, {"node1", "node1"});
+    watchdog.EndsWith(ExitCode::kResources, kAsked);
+    ready();
+    const Watchdog::Phase save(watchdog, RunPhase::kSave, 5);
+    SleepSeconds(kHangSeconds);
+    return 0;
+  });
+  const auto other = [&](int rank) {
+    return std::make_unique<Child>([&, rank](const auto&) {
+      WatchdogOptions options = Short(0.2);
+      options.limits.save = kAsked;
+      Watchdog watchdog(options);
+      watchdog.ReportTo(directory, rank, {"node1", "node1"});
+      const Watchdog::Phase step(watchdog, RunPhase::kStep, 5);
+      SleepSeconds(kHangSeconds);
+      return 0;
+    });
+  };
+  const auto waited = [&] {
+    return ReportedSeconds(ReadWholeFile(directory / "rank-0001.log"), "hangs in step 5");
+  };
+  EXPECT_EQ(other(1)->Wait(), 4);
+  EXPECT_GE(waited(), kAsked);
+  EXPECT_EQ(failed.Wait(), 4);
+  // A full disk may have left no more than the file's name: then it is as long as a save may take.
+  ReplaceFileDurably(directory / "ending", "");
+  std::filesystem::remove(directory / "rank-0001.log");
+  EXPECT_EQ(other(1)->Wait(), 7);
+  EXPECT_GE(waited(), kAsked);
+  // The next run begins without it.
+  ReplaceFileDurably(directory / "ending", "4 2");
+  EXPECT_EQ(other(0)->Wait(), 7);
+  EXPECT_FALSE(Exists(directory / "ending"));
+}
+
 // Before there is a run directory, ranks of a machine report in a directory of the job.
 TEST(Watchdog, RanksThatNeverJoinAreNamed) {
   const Path directory = ScratchDirectory("watchdog-join");
