@@ -50,14 +50,16 @@ struct Product {
   size_t scratch_offset;
 };
 
-// Whether the library's masks with these types are ours, which is tried once.
+// Of which epilogues, with which types of operands and result, the library's masks are ours, as far
+// as that was tried.
+std::map<std::tuple<Epilogue, DType, DType>, bool> tried_masks;
+
 bool HasOurMask(const GemmProblem& problem) {
-  static std::map<std::tuple<Epilogue, DType, DType>, bool> known;
   const std::tuple kind(problem.epilogue, problem.ab, problem.c);
-  if (!known.contains(kind)) {
-    known[kind] = gpu::LibraryMaskIsOurs(problem.epilogue, problem.ab, problem.c);
+  if (!tried_masks.contains(kind)) {
+    tried_masks[kind] = gpu::LibraryMaskIsOurs(problem.epilogue, problem.ab, problem.c);
   }
-  return known.at(kind);
+  return tried_masks.at(kind);
 }
 
 bool Offers(const GemmProblem& problem, const gpu::GemmBatch& batch) {
