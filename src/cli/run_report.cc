@@ -18,8 +18,8 @@ namespace syntra {
 namespace {
 
 // "10.3820 at step 0, 5.7410 at step 400, lowest 5.7300 at step 350".
-std::string Describe(const Curve& curve, int decimals, const char* best_name,
-                     const PlotPoint& best) {
+std::string DescribePoints(const Curve& curve, int decimals, const char* best_name,
+                           const PlotPoint& best) {
   const auto at_step = [&](const PlotPoint& point) {
     return fmt::format("{:.{}f} at step {}", point.y, decimals,
                        WithThousands(std::llround(point.x)));
@@ -35,7 +35,7 @@ std::string Describe(const Curve& curve, int decimals, const char* best_name,
 std::string DescribeMetric(const Curve& curve) {
   const PlotPoint best = *std::ranges::max_element(
       curve, {}, [](const PlotPoint& point) { return std::isnan(point.y) ? -INFINITY : point.y; });
-  return Describe(curve, 2, "highest", best);
+  return DescribePoints(curve, 2, "highest", best);
 }
 
 Json PointJson(const Curve& points, size_t i, const char* name) {
@@ -138,7 +138,7 @@ PlotPoint LowestOf(const Curve& curve) {
 }
 
 std::string DescribeCurve(const Curve& curve) {
-  return curve.empty() ? "none yet" : Describe(curve, 4, "lowest", LowestOf(curve));
+  return curve.empty() ? "none yet" : DescribePoints(curve, 4, "lowest", LowestOf(curve));
 }
 
 std::vector<std::pair<std::string, std::string>> DescribeEvaluations(const RunHistory& history) {

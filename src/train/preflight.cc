@@ -74,6 +74,7 @@ class Checks {
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
     Check("precision", {}, [&] { return CheckPrecision(); });
+    Check("schedule", {}, [&] { return CheckSchedule(); });
     if (splits_.empty()) {
       Check("task files", {}, [&] { return CheckTasks(); });
       Check("test files", {"task files"}, [&] { return CheckTestFiles(); });
@@ -140,6 +141,18 @@ class Checks {
       return;
     }
     findings_.push_back({name, State::kFailed, text, code});
+  }
+
+  CheckResult CheckSchedule() const {
+    const ScheduleConfig& schedule = config_.optimizer().schedule();
+    const std::string text = ScheduleConfig::Kind_Name(schedule.kind());
+    const int64_t steps = config_.train().steps(), warmup = schedule.warmup_steps();
+    // Those that fall are refused then, and RSQRT does not rise.
+    if (schedule.kind() != ScheduleConfig::CONSTANT || warmup < steps) return text;
+    return {fmt::format("{} rises to its rate {} over warmup_steps {}, but the run ends after {} "
+                        "steps; set optimizer.schedule.warmup_steps to fewer",
+                        text, schedule.rate(), warmup, steps),
+            State::kWarning};
   }
 
   CheckResult CheckPrecision() const {

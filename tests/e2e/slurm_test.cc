@@ -100,7 +100,7 @@ class Slurm : public TinyRun {
     constexpr std::string_view kWait = "--wait=30";
     std::string script = outcome.out;
     const size_t wait = script.find(kWait);
-    EXPECT_NE(wait, script.npos) << script;
+    EXPECT_EQ(wait != script.npos, script.find("srun --mpi") != script.npos) << script;
     if (wait != script.npos) script.replace(wait, kWait.size(), "--wait=5");
     ReplaceFileDurably(scratch_ / "job.sbatch", script);
     return cluster_->Ask(fmt::format("cd '{}' && sbatch --parsable {} job.sbatch 2>&1",

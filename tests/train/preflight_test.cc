@@ -135,12 +135,21 @@ TEST_F(Preflights, AllFailuresAreOneError) {
 }
 
 // Of the sample's 32,100 tokens. A model that was trained keeps its rows.
+TEST_F(Preflights, ARateThatIsNeverReachedIsNamed) {
+  Set("optimizer.schedule.kind", "CONSTANT");
+  Set("optimizer.schedule.warmup_steps", "99");
+  EXPECT_EQ(Of("schedule").state, State::kGood);
+  Set("optimizer.schedule.warmup_steps", "100");
+  ExpectWarning("schedule",
+                "rises to its rate 0.01 over warmup_steps 100, but the run ends after 100");
+}
+
 TEST_F(Preflights, FarMoreRowsThanTokensAreNamed) {
   Set("model.vocabulary_size", "48192");
   EXPECT_EQ(Of("tokenizer").state, State::kGood);
-  Set("model.vocabulary_size", "48193");
+  Set("model.vocabulary_size", "48194");
   ExpectWarning("tokenizer",
-                "model.vocabulary_size is 48193, but there are 32100 tokens: rows without a token "
+                "model.vocabulary_size is 48194, but there are 32100 tokens: rows without a token "
                 "take memory and time, and 32128 would do");
   Save(50);
   EXPECT_EQ(Of("tokenizer").state, State::kGood);

@@ -24,9 +24,13 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text;
 };
 
-// "error: x:LINE:COLUMN: ..."
+// "error: x:LINE:COLUMN: ...", or of a text that is none of configuration "error: x: ... line LINE:
+// ...".
 bool NamesAPlace(const std::string& line) {
   int row = 0, column = 0;
+  if (line.starts_with("error: x: this is no configuration (")) {
+    return line.find("; line ") != line.npos;
+  }
   return std::sscanf(line.c_str(), "error: x:%d:%d:", &row, &column) == 2 && row > 0 && column > 0;
 }
 
