@@ -3,6 +3,8 @@
 // kernels/no_cuda.cc in builds without CUDA, or tests/simt.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 
@@ -22,6 +24,11 @@ struct GpuReport {
 };
 // Never throws.
 GpuReport FindGpus();
+
+// "13.2" of 13020, as the driver and the runtime number their versions.
+inline std::string CudaVersionText(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
 
 // Opens GPU `index` < FindGpus().count. Call it on the thread that will use the GPU. Throws
 // Error(kResources), which says what to do, if the GPU cannot be used.

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <limits>
 
+#include "kernels/cuda.h"
 #include "kernels/cuda/gemm.h"
 
 namespace syntra {
@@ -51,9 +52,9 @@ void RequireDriver(std::string_view gpu, int version) {
   constexpr int kOldest = 12010;  // kernel parameters of more than 4 KB (multi_tensor.h)
   if (version >= kOldest) return;
   Fail(ExitCode::kResources,
-       "the NVIDIA driver of {} supports CUDA {}.{}; the kernels need CUDA 12.1, which is driver "
-       "530 or newer: update the driver, or set train.device: CPU",
-       gpu, version / 1000, version % 1000 / 10);
+       "the NVIDIA driver of {} supports CUDA {}; the kernels need CUDA 12.1, which is driver 530 "
+       "or newer: update the driver, or set train.device: CPU",
+       gpu, CudaVersionText(version));
 }
 
 double PeakFlopsOf(std::string_view gpu, DType type) {

@@ -16,10 +16,7 @@
 namespace syntra {
 namespace {
 
-std::string VersionText(int version) {
-  if (version == 0) return "none";
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
+std::string VersionText(int version) { return version == 0 ? "none" : CudaVersionText(version); }
 
 int DriverVersion() {
   int version = 0;

@@ -122,7 +122,8 @@ class Comparer {
 };
 
 void WriteResults(const Comparison& comparison, const Path& directory) {
-  ReplaceFileDurably(directory / "comparison.json", JsonText(ComparisonJson(comparison), 1) + "\n");
+  ReplaceFileDurably(RunDirectory{directory}.comparison(),
+                     JsonText(ComparisonJson(comparison), 1) + "\n");
   const Path page = directory / "comparison.html";
   ReplaceFileDurably(page, ComparisonPage(comparison));
   PrintResult(fmt::format("{}page {}\n", ComparisonText(comparison), page.string()));

@@ -103,7 +103,9 @@ class LineLabeller {
       std::string error;
       const std::optional<std::string> text = form_.Apply(lines[i], &error);
       if (text) {
-        inputs.push_back(TokensOf(*text));
+        bool is_cut = false;
+        inputs.push_back(IdsWithEos(tokenizer_, *text, input_length_, &is_cut));
+        cut_ += is_cut;
         asked.push_back(i);
         continue;
       }
@@ -122,16 +124,6 @@ class LineLabeller {
   int64_t cut() const { return cut_; }
 
  private:
-  // Cut to the length of training, as examples are.
-  std::vector<int32_t> TokensOf(const std::string& text) {
-    std::vector<int32_t> ids = IdsWithEos(tokenizer_, text, input_length_ + 1);
-    if (std::ssize(ids) > input_length_) {
-      ids.erase(ids.end() - 2);  // the token before the EOS
-      ++cut_;
-    }
-    return ids;
-  }
-
   std::string Answer(const std::string& line, const std::vector<double>& scores) const {
     const std::vector<std::string>& labels = task_.traits().labels;
     const std::string& best = labels[MostProbable(scores)];

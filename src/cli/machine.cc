@@ -55,10 +55,7 @@ double CpuQuota() {
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-// CUDA 13.2 is 13020, NCCL 2.28.9 is 22809.
-std::string CudaVersion(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
+// "2.28.9" of 22809.
 std::string NcclVersion(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
@@ -230,7 +227,7 @@ class Examination {
     if (found.broken) Warn("{}", found.problem);
     if (!found.versions.empty()) Add("accelerators", "CUDA", found.versions);
     Add("accelerators", "CUDA driver (libcuda.so.1)",
-        VersionOf("libcuda.so.1", "cuDriverGetVersion", CudaVersion));
+        VersionOf("libcuda.so.1", "cuDriverGetVersion", CudaVersionText));
     Add("accelerators", "NCCL (libnccl.so.2)",
         VersionOf("libnccl.so.2", "ncclGetVersion", NcclVersion));
     const std::string driver = KernelFile("/proc/driver/nvidia/version");

@@ -30,12 +30,6 @@ std::string CurvesOf(const Reports& reports, const std::string& y_name,
   return curves.empty() ? "" : CurvesSvg(curves, "training steps", y_name);
 }
 
-const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name) {
-  static const Curve kNone;
-  const auto it = curves.find(name);
-  return it == curves.end() ? kNone : it->second;
-}
-
 std::string CurvesNamed(const Reports& reports, const std::string& y_name,
                         const std::string& name) {
   return CurvesOf(reports, y_name,

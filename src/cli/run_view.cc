@@ -26,9 +26,7 @@ size_t StartsIn(std::span<const RunEvent> events) {
 
 // The mean over the last steps; NaN if there is none.
 double RecentMean(const RunHistory& history, const std::string& name) {
-  const auto it = history.curves.find(name);
-  if (it == history.curves.end()) return NAN;
-  const std::span<const PlotPoint> all = it->second;
+  const std::span<const PlotPoint> all = CurveNamed(history.curves, name);
   const auto recent = all.last(std::min(all.size(), kRecentSteps));
   double sum = 0;
   for (const PlotPoint& point : recent) sum += point.y;
@@ -36,8 +34,8 @@ double RecentMean(const RunHistory& history, const std::string& name) {
 }
 
 double LastIn(const RunHistory& history, const std::string& name) {
-  const auto it = history.curves.find(name);
-  return it == history.curves.end() || it->second.empty() ? NAN : it->second.back().y;
+  const Curve& curve = CurveNamed(history.curves, name);
+  return curve.empty() ? NAN : curve.back().y;
 }
 
 // At most `columns` wide, whatever it holds.

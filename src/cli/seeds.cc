@@ -17,7 +17,7 @@ Config OfSeed(Config config, int index, int seeds) {
 }
 
 void RequireNoRun(const Path& directory) {
-  if (!Exists(RunDirectory{directory}.config())) return;
+  if (!RunDirectory{directory}.is_run()) return;
   Fail(ExitCode::kConfig,
        "train.directory {} is that of a single run, which several would mix with; set another",
        directory.string());

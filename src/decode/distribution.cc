@@ -9,11 +9,15 @@
 
 namespace syntra {
 
-double Finite(double log_probability) {
-  if (std::isfinite(log_probability)) return log_probability;
+void FailNotFinite(double log_probability) {
   Fail(ExitCode::kCheckpoint,
        "the model gives tokens a log-probability of {}; its parameters are damaged or too large",
        log_probability);
+}
+
+double Finite(double log_probability) {
+  if (!std::isfinite(log_probability)) FailNotFinite(log_probability);
+  return log_probability;
 }
 
 double LogSumExp(std::span<const float> logits) {

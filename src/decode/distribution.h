@@ -10,8 +10,10 @@
 
 namespace syntra {
 
-// Returns a log-probability. Throws Error(kCheckpoint) if it is not finite: then the model's
-// parameters are damaged or too large to compute with.
+// Throws Error(kCheckpoint): the model's parameters are damaged or too large to compute with.
+[[noreturn]] void FailNotFinite(double log_probability);
+
+// Returns a log-probability; FailNotFinite if it is not finite.
 double Finite(double log_probability);
 
 // log sum_v exp(logits[v]); like Finite.

@@ -32,6 +32,12 @@ void FailNoRun(const Path& directory, const std::string& missing) {
                       : "it holds those of several: " + JoinFirst(inside, 4));
 }
 
+const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name) {
+  static const Curve kNone;
+  const auto it = curves.find(name);
+  return it == curves.end() ? kNone : it->second;
+}
+
 HistoryReader::HistoryReader(const Path& metrics) : lines_(RequireMetrics(metrics)) {}
 
 void HistoryReader::Update() {

@@ -38,6 +38,9 @@ struct RunHistory {
   double slowest_seconds = NAN, median_seconds = NAN;
 };
 
+// Of RunHistory::metrics or curves; empty if there is none of this name.
+const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name);
+
 // Reads the history of a run that may go on meanwhile.
 class HistoryReader {
  public:

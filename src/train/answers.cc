@@ -15,9 +15,12 @@ constexpr size_t kChunk = 288;
 
 }  // namespace
 
-std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t length) {
+std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t length,
+                                bool* cut) {
   std::vector<int32_t> ids = tokenizer.Encode(text);
-  if (std::ssize(ids) >= length) ids.resize(length - 1);
+  const bool is_cut = std::ssize(ids) >= length;
+  if (is_cut) ids.resize(length - 1);
+  if (cut) *cut = is_cut;
   ids.push_back(tokenizer.eos_id());
   return ids;
 }

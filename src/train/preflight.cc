@@ -265,8 +265,7 @@ class Checks {
 
   // It has its runs in directories of their own.
   void CheckHoldsNoComparison() const {
-    if (!Exists(directory_.root / "comparison.json") || Exists(directory_.root / "run.json"))
-      return;
+    if (!Exists(directory_.comparison()) || directory_.is_run()) return;
     Fail(ExitCode::kConfig,
          "{} is the directory of a comparison, with runs of its own in it, and would be mixed with "
          "this run; choose another train.directory",
@@ -376,10 +375,8 @@ class Checks {
         });
     // One that is written stands beside those that are kept. The one that is kept beside the
     // scheduled ones is there already, or is the last to be written.
-    const bool saves_evaluated = config_.data().task_size() > 0;
-    const int64_t evaluated = saves_evaluated ? config_.evaluation().every() : 0;
     int64_t saves = checkpoint_ ? 1 : 2;
-    for (const int64_t every : {int64_t{how.every()}, evaluated}) {
+    for (const int64_t every : {int64_t{how.every()}, SavedEvaluationsEvery(config_)}) {
       if (every > 0) saves += left / every;
     }
     const int64_t more =

@@ -49,7 +49,7 @@ double BytesBelow(const Path& path) {
 }
 
 std::string RunIdOf(const RunDirectory& directory) {
-  const std::string id = ExistingRunId(directory.root / "run.json");
+  const std::string id = ExistingRunId(directory.description());
   return id.empty() ? NewRunId() : id;
 }
 
@@ -64,7 +64,7 @@ void DescribeRun(const RunDirectory& directory, const std::string& run_id, const
             {"working_directory", std::filesystem::current_path(code).string()},
             {"config_digest", ConfigDigest(config)}};
   if (!initial.empty()) json["initial"] = initial;
-  ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");
+  ReplaceFileDurably(directory.description(), JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory.config(), FullConfigText(config));
 }
 

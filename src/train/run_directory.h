@@ -17,6 +17,11 @@ struct RunDirectory {
   std::string name() const {
     return std::filesystem::absolute(root / "").lexically_normal().parent_path().filename();
   }
+  Path description() const { return root / "run.json"; }
+  // Of a comparison, whose runs have directories of their own in it.
+  Path comparison() const { return root / "comparison.json"; }
+  // Whether it is the directory of one run.
+  bool is_run() const { return Exists(description()); }
   Path config() const { return root / "config.textproto"; }
   Path checkpoints() const { return root / kCheckpointsFolder; }
   Path metrics() const { return root / "metrics.jsonl"; }

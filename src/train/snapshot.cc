@@ -47,11 +47,13 @@ CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) 
                      {"world_size", std::to_string(identity.world_size)}}};
 }
 
+int64_t SavedEvaluationsEvery(const Config& config) {
+  return config.data().task_size() > 0 ? config.evaluation().every() : 0;
+}
+
 SaveSchedule ScheduleOf(const Config& config) {
-  const int64_t every = config.checkpoint().every();
+  const int64_t every = config.checkpoint().every(), evaluated = SavedEvaluationsEvery(config);
   if (every == 0) return {};
-  // Finetuning saves what it evaluates.
-  const int64_t evaluated = config.data().task_size() > 0 ? config.evaluation().every() : 0;
   return [=](int64_t step) { return IsDue(step, every) || IsDue(step, evaluated); };
 }
 

@@ -47,6 +47,8 @@ struct RunPosition {
   std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
 };
 
+// Steps from one evaluation that is saved to the next: finetuning saves what it evaluates. 0: none.
+int64_t SavedEvaluationsEvery(const Config& config);
 // The steps after which a run with this configuration saves in any case. If these are only its
 // first and its last, all checkpoints count alike.
 SaveSchedule ScheduleOf(const Config& config);

@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cuda.h"
 #include "kernels/cuda/check.h"
 #include "kernels/op.h"
 #include "kernels/ops/attention.h"
@@ -429,12 +430,9 @@ void ReportDevice() {
   SYNTRA_CUDA(cudaGetDeviceProperties(&device, 0));
   SYNTRA_CUDA(cudaDriverGetVersion(&driver));
   SYNTRA_CUDA(cudaRuntimeGetVersion(&runtime));
-  const auto version = [](int number) {
-    return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
-  };
   PrintLine({{"device", device.name},
-             {"driver_cuda", version(driver)},
-             {"runtime_cuda", version(runtime)}});
+             {"driver_cuda", CudaVersionText(driver)},
+             {"runtime_cuda", CudaVersionText(runtime)}});
 }
 
 // Whether `report` did not fail. Throws if the GPU no longer works for this process.
