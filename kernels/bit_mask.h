@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks of bits, one for each element of a matrix [.., N]: i32 [.., W], where bit j % 32 of word
-// j / 32 is element j's. Rows are whole multiples of 128 bits, as cuBLASLt wants them; bits beyond
-// the N of a row are 0.
+// j / 32 is element j's. Rows are whole multiples of 128 bits; bits beyond the N of a row are 0.
 #pragma once
 
 #include <bit>

@@ -28,14 +28,12 @@ class Joined {
   }
 
   bool empty() const { return copies_.empty(); }
-  // Copies the parts, which are inputs of the call from `first` on, by run(copy, to, from). Returns
-  // the address of the whole.
+  // Copies the parts, which are inputs of the call from `first` on, by run(copies, to, from), where
+  // each part has a copy and an address to copy from. Returns the address of the whole.
   template <typename Run>
   void* Join(const KernelArguments& arguments, size_t first, const Run& run) const {
     void* whole = arguments.workspace + offset_;
-    for (size_t i = 0; i < copies_.size(); ++i) {
-      run(copies_[i], whole, arguments.inputs[first + i]);
-    }
+    run(std::span(copies_), whole, arguments.inputs.subspan(first, copies_.size()));
     return whole;
   }
 

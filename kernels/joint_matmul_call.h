@@ -94,7 +94,7 @@ inline JointProduct ProductOfMatrix(const OpCall& whole, size_t i) {
 }
 
 // A kernel that computes the products one after the other. `bind` binds a call of matmul;
-// run(arguments, copy, to, from) copies strided elements.
+// run(arguments, copies, to, from) joins matrices (Joined::Join).
 template <typename Bind, typename Run>
 BoundKernel BindJointProducts(const std::vector<JointProduct>& products, const Bind& bind,
                               const Run& run) {

@@ -11,11 +11,10 @@ namespace syntra {
 namespace {
 
 BoundKernel Bind(const std::vector<JointProduct>& products) {
-  const auto copy = [](const KernelArguments&, const StridedCall& call, void* to,
-                       const void* from) { RunStrided(call, to, from, nullptr); };
   return BindJointProducts(
       products,
-      [](const OpCall& call, const MatmulCall& matmul) { return *BindMatmul(call, matmul); }, copy);
+      [](const OpCall& call, const MatmulCall& matmul) { return *BindMatmul(call, matmul); },
+      [](const KernelArguments&, auto... copies) { RunCopies(copies...); });
 }
 
 }  // namespace

@@ -43,9 +43,7 @@ Operand WholeB(const OpCall& call, const MatmulCall& matmul, WorkspaceLayout& la
                const KernelArguments& arguments) { return b.Run(arguments, 1); };
   }
   return [b = Joined(PartsOfB(call, matmul), wanted, layout)](const KernelArguments& arguments) {
-    return b.Join(arguments, 1, [](const StridedCall& copy, void* to, const void* from) {
-      RunStrided(copy, to, from, nullptr);
-    });
+    return b.Join(arguments, 1, RunCopies);
   };
 }
 

@@ -125,6 +125,10 @@ void RunStrided(const StridedCall& call, void* y, const void* a, const void* b) 
   HWY_DYNAMIC_DISPATCH(Strided)(call, y, a, b);
 }
 
+void RunCopies(std::span<const StridedCall> copies, void* y, std::span<void* const> from) {
+  for (size_t i = 0; i < copies.size(); ++i) RunStrided(copies[i], y, from[i], nullptr);
+}
+
 BoundKernel BindStrided(const StridedCall& call) {
   BoundKernel kernel;
   kernel.accumulates = true;

@@ -2,12 +2,17 @@
 // Elementwise kernels over strided operands: broadcasts and copies.
 #pragma once
 
+#include <span>
+
 #include "kernels/pieces.h"
 
 namespace syntra {
 
 // Runs the call on all threads. A null `a` stands for zeros. b is not read if the call has none.
 void RunStrided(const StridedCall& call, void* y, const void* a, const void* b);
+
+// The same for each copy, from the address of the same number.
+void RunCopies(std::span<const StridedCall> copies, void* y, std::span<void* const> from);
 
 // The kernel of an op whose call this is: y is output 0, a and b are inputs 0 and 1.
 BoundKernel BindStrided(const StridedCall& call);

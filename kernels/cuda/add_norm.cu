@@ -4,7 +4,10 @@
 // square: dx = d_sum + r (g - sum r^2 mean(g sum)), dscale = sum over rows of d_normed sum r.
 //
 // A row is kept in registers, so that memory is read once and written once. A warp computes a row
-// of whole pieces that is not too long, a block any other.
+// of whole pieces that is not too long, a block any other. All of a row's loads come before its
+// first store: the compiler moves none across a store, and each waits for memory.
+#include <cstring>
+
 #include "kernels/cuda/noise.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
@@ -63,6 +66,50 @@ __device__ __forceinline__ Eight LoadPiece(const T* from, int count) {
   return count == 0 ? Eight{} : LoadWholeEight(from);
 }
 
+// A member's share of a row as it is in memory, where bf16 takes half the registers of f32.
+template <typename Team, typename T, int kPieces>
+class RowShare {
+ public:
+  // Zeros if `row` is null.
+  __device__ __forceinline__ RowShare(const T* row, const Columns<Team>& columns) {
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const int count = row != nullptr ? columns.CountAt(piece) : 0;
+      pieces_[piece] = Load(row + columns.At(piece), count);
+    }
+  }
+  __device__ __forceinline__ Eight operator[](int piece) const {
+    T elements[kEight];
+    memcpy(elements, &pieces_[piece], sizeof elements);
+    Eight values;
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) values[k] = ToFloat(elements[k]);
+    return values;
+  }
+
+ private:
+  // As words: single elements of bf16 would take a register each.
+  struct [[gnu::may_alias]] alignas(16) Piece {
+    uint32_t word[kEight * sizeof(T) / sizeof(uint32_t)];
+  };
+
+  __device__ __forceinline__ static Piece Load(const T* from, int count) {
+    Piece piece = {};
+    if constexpr (Team::kWholePieces) {
+      if (count > 0) piece = *reinterpret_cast<const Piece*>(from);
+    } else {
+      const Eight values = LoadEight(from, count);
+      T elements[kEight];
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) elements[k] = FromFloat<T>(values[k]);
+      memcpy(&piece, elements, sizeof elements);
+    }
+    return piece;
+  }
+
+  Piece pieces_[kPieces];
+};
+
 template <typename Team, typename T>
 __device__ __forceinline__ void StorePiece(const Eight& values, T* to, int count) {
   if constexpr (!Team::kWholePieces) {
@@ -116,24 +163,26 @@ struct AddNorm {
 
 template <typename T, typename Team, int kPieces>
 __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
+  using Share = RowShare<Team, T, kPieces>;
   Team team;
   const Columns<Team> columns{call.width};
   const int64_t stride = BlockCount() * Team::kOfABlock;
   for (int64_t row = BlockIndex() * Team::kOfABlock + team.Index(); row < call.rows;
        row += stride) {
+    const int64_t first = row * call.width;
+    const Share y(call.y + first, columns);
+    const Share x(call.x != nullptr ? call.x + first : nullptr, columns);
     Eight sum[kPieces];
     float squares = 0.0f;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       const int count = columns.CountAt(piece);
-      const int64_t column = columns.At(piece), i = row * call.width + column;
-      sum[piece] = LoadPiece<Team>(call.y + i, count);
+      const int64_t column = columns.At(piece), i = first + column;
+      sum[piece] = y[piece];
       call.mask.template Apply<Team>(sum[piece], row, column, call.width);
-      if (call.x != nullptr) {
-        const Eight x = LoadPiece<Team>(call.x + i, count);
+      const Eight residual = x[piece];
 #pragma unroll
-        for (int k = 0; k < kEight; ++k) sum[piece][k] += x[k];
-      }
+      for (int k = 0; k < kEight; ++k) sum[piece][k] += residual[k];
       if (call.sum != nullptr) StorePiece<Team>(sum[piece], call.sum + i, count);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) {
@@ -152,7 +201,7 @@ __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
       const Eight scale = LoadPiece<Team>(call.scale + column, count);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) sum[piece][k] *= inverse * scale[k];
-      StorePiece<Team>(sum[piece], call.normed + row * call.width + column, count);
+      StorePiece<Team>(sum[piece], call.normed + first + column, count);
     }
   }
 }
@@ -189,29 +238,41 @@ __device__ void StoreScaleGradient(const Eight* share, const Columns<Team>& colu
   for (int64_t j = ThreadIndex(); j < columns.width; j += kThreads) to[j] = shared[j];
 }
 
+// The blocks of a multiprocessor: two where the registers suffice.
+template <typename T, int kPieces>
+constexpr int kGradientBlocks = kPieces * sizeof(T) <= 6 ? 2 : 1;
+
 template <typename T, typename Team, int kPieces>
-__global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> call) {
+__global__ void __launch_bounds__(kThreads, kGradientBlocks<T, kPieces>)
+    AddNormGradKernel(AddNormGrad<T> call) {
   Team team;
   const Columns<Team> columns{call.width};
   const int64_t first = call.rows * BlockIndex() / BlockCount();
   const int64_t last = call.rows * (BlockIndex() + 1) / BlockCount();
   Eight dscale[kPieces] = {};
   for (int64_t row = first + team.Index(); row < last; row += Team::kOfABlock) {
+    const auto share = [&](const T* matrix) {
+      return RowShare<Team, T, kPieces>(matrix != nullptr ? matrix + row * call.width : nullptr,
+                                        columns);
+    };
     const float r = call.inverse_rms[row];
-    Eight sum[kPieces], gradient[kPieces] = {};
+    const auto sum = share(call.d_normed != nullptr ? call.sum : nullptr);
+    const auto d_normed = share(call.d_normed), d_sum = share(call.d_sum);
+    const auto scaled = [&](int piece) {
+      Eight result = d_normed[piece];
+      const Eight scale = LoadPiece<Team>(call.scale + columns.At(piece), columns.CountAt(piece));
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) result[k] *= scale[k];
+      return result;
+    };
     float dot = 0.0f;
 #pragma unroll
-    for (int piece = 0; piece < kPieces && call.d_normed != nullptr; ++piece) {
-      const int count = columns.CountAt(piece);
-      const int64_t column = columns.At(piece), i = row * call.width + column;
-      sum[piece] = LoadPiece<Team>(call.sum + i, count);
-      gradient[piece] = LoadPiece<Team>(call.d_normed + i, count);
-      const Eight scale = LoadPiece<Team>(call.scale + column, count);
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const Eight gradient = d_normed[piece], sums = sum[piece], of_sum = scaled(piece);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) {
-        dscale[piece][k] += gradient[piece][k] * sum[piece][k] * r;
-        gradient[piece][k] *= scale[k];
-        dot += gradient[piece][k] * sum[piece][k];
+        dscale[piece][k] += gradient[k] * sums[k] * r;
+        dot += of_sum[k] * sums[k];
       }
     }
     const float shrink = team.Sum(dot) / static_cast<float>(call.width) * r * r * r;
@@ -219,21 +280,16 @@ __global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> cal
     for (int piece = 0; piece < kPieces; ++piece) {
       const int count = columns.CountAt(piece);
       const int64_t column = columns.At(piece), i = row * call.width + column;
-      if (call.d_normed != nullptr) {
+      Eight gradient = scaled(piece);
+      const Eight sums = sum[piece], others = d_sum[piece];
 #pragma unroll
-        for (int k = 0; k < kEight; ++k) {
-          gradient[piece][k] = r * gradient[piece][k] - shrink * sum[piece][k];
-        }
+      for (int k = 0; k < kEight; ++k) {
+        gradient[k] = r * gradient[k] - shrink * sums[k] + others[k];
       }
-      if (call.d_sum != nullptr) {
-        const Eight d_sum = LoadPiece<Team>(call.d_sum + i, count);
-#pragma unroll
-        for (int k = 0; k < kEight; ++k) gradient[piece][k] += d_sum[k];
-      }
-      AddTo<Team>(gradient[piece], call.dx, i, count, call.accumulate_x);
+      AddTo<Team>(gradient, call.dx, i, count, call.accumulate_x);
       if (call.dy == nullptr) continue;
-      call.mask.template Apply<Team>(gradient[piece], row, column, call.width);
-      AddTo<Team>(gradient[piece], call.dy, i, count, call.accumulate_y);
+      call.mask.template Apply<Team>(gradient, row, column, call.width);
+      AddTo<Team>(gradient, call.dy, i, count, call.accumulate_y);
     }
   }
   if (call.dscale != nullptr) {

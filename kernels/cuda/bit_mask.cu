@@ -20,9 +20,11 @@ __global__ void WriteMaskKernel(const T* matrix, int64_t rows, int64_t columns, 
     const int64_t first = i % words * kWordBits;
     const T* from = matrix + i / words * columns + first;
     uint32_t bits = 0;
-    for (int at = 0; at < kWordBits && first + at < columns; at += kEight) {
+#pragma unroll
+    for (int at = 0; at < kWordBits; at += kEight) {
       const int64_t left = columns - first - at;
-      const Eight values = LoadEight(from + at, static_cast<int>(left < kEight ? left : kEight));
+      const auto count = static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
+      const Eight values = LoadEight(from + at, count);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) bits |= (values[k] > 0.0f ? 1u : 0u) << (at + k);
     }
@@ -46,6 +48,26 @@ struct Apply {
   }
 };
 
+template <typename T>
+struct Positive {
+  T* matrix;
+
+  __device__ void operator()(int64_t i, int count) const {
+    Eight values = LoadEight(matrix + i, count);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) values[k] = fmaxf(values[k], 0.0f);
+    StoreEight(values, matrix + i, count);
+  }
+};
+
+// A mask and its matrix as one row: what they are if no row of the mask has more bits than
+// elements.
+template <typename T>
+struct ApplyToOneRow {
+  Apply<T> body;
+  __device__ void operator()(int64_t i, int count) const { body(0, i, count); }
+};
+
 }  // namespace
 
 void WriteMask(const KernelArguments& call, const TensorType& type, const void* matrix,
@@ -61,11 +83,23 @@ void WriteMask(const KernelArguments& call, const TensorType& type, const void* 
 
 void ApplyMask(const KernelArguments& call, const TensorType& type, const void* mask,
                void* matrix) {
-  const int64_t columns = type.shape[-1], stride = MaskStride(columns);
+  const int64_t rows = type.shape.rows(), columns = type.shape[-1];
   WithActivation(type.dtype, [&](auto element) {
     using T = decltype(element);
-    Rowwise(call, type.shape.rows(), columns,
-            Apply<T>{static_cast<const uint8_t*>(mask), static_cast<T*>(matrix), columns, stride});
+    const Apply<T> apply{static_cast<const uint8_t*>(mask), static_cast<T*>(matrix), columns,
+                         MaskStride(columns)};
+    if (columns % kMaskRowBits == 0) {
+      Elementwise(call, rows * columns, ApplyToOneRow<T>{apply});
+    } else {
+      Rowwise(call, rows, columns, apply);
+    }
+  });
+}
+
+void Rectify(const KernelArguments& call, const TensorType& type, void* matrix) {
+  WithActivation(type.dtype, [&](auto element) {
+    using T = decltype(element);
+    Elementwise(call, type.shape.size(), Positive<T>{static_cast<T*>(matrix)});
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and applies masks of bits (kernels/bit_mask.h), where no product does it.
+// Masks of bits (kernels/bit_mask.h), and ReLU where no product does it.
 #pragma once
 
 #include "kernels/op.h"
@@ -11,5 +11,6 @@ void WriteMask(const KernelArguments& call, const TensorType& type, const void* 
                void* mask);  // of what is positive
 void ApplyMask(const KernelArguments& call, const TensorType& type, const void* mask,
                void* matrix);  // 0 where it has no bit
+void Rectify(const KernelArguments& call, const TensorType& type, void* matrix);  // max(x, 0)
 
 }  // namespace syntra::gpu

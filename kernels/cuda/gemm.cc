@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/algorithm_choices.h"
-#include "kernels/bit_mask.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/trial.h"
 
@@ -40,17 +39,9 @@ cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
       return CUBLASLT_EPILOGUE_DEFAULT;
     case Epilogue::kRelu:
       return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::kReluMask:
-      return CUBLASLT_EPILOGUE_RELU_AUX;
-    case Epilogue::kMask:
-      return CUBLASLT_EPILOGUE_DRELU;
+    default:
+      Fail(ExitCode::kInternal, "epilogue {}", static_cast<int>(epilogue));
   }
-  Fail(ExitCode::kInternal, "epilogue {}", static_cast<int>(epilogue));
-}
-
-const char* TextOf(Epilogue epilogue) {
-  constexpr const char* kNames[] = {"", ", relu", ", relu with its mask", ", masked"};
-  return kNames[static_cast<int>(epilogue)];
 }
 
 cudaDataType TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
@@ -218,11 +209,6 @@ struct Gemm::Plan {
     algorithm = candidate.algo;
     workspace_bytes = candidate.workspaceSize;
   }
-  // Where an epilogue's mask is: for the products that are enqueued next.
-  void SetMask(const void* mask) const {
-    SYNTRA_CUBLAS(cublasLtMatmulDescSetAttribute(
-        operation.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &mask, sizeof(mask)));
-  }
   cublasStatus_t Enqueue(const void* a, const void* b, void* c, void* workspace,
                          cudaStream_t stream) const {
     return Cublas().cublasLtMatmul(Handle(), operation.get(), &alpha, b, left.get(), a, right.get(),
@@ -262,12 +248,6 @@ Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
   set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(p.epilogue));
-  if (!HasMask(p.epilogue)) return;
-  // A row of the mask, which belongs to a row of C, is a column to the library.
-  SYNTRA_CHECK(p.n % kMaskRowBits == 0 && count == 1, "a mask for {}", ToString());
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
-  // Some algorithms are only offered for a mask that is there.
-  SetMask(reinterpret_cast<const void*>(Buffer::kAlignment));
 }
 
 std::vector<Candidate> Gemm::Plan::Candidates(cublasStatus_t& status) const {
@@ -286,9 +266,7 @@ std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidat
   Trial trial;
   const void *from_a = trial.Allocate(a.bytes(count)), *from_b = trial.Allocate(b.bytes(count));
   void *to = trial.Allocate(c.bytes(count)), *workspace = trial.Allocate(kMostWorkspace);
-  void* mask = HasMask(problem.epilogue) ? trial.Allocate(problem.m * problem.n / 8) : nullptr;
-  if (!from_a || !from_b || !to || !workspace || (HasMask(problem.epilogue) && !mask)) return {};
-  if (mask) SetMask(mask);
+  if (!from_a || !from_b || !to || !workspace) return {};
   return trial.Seconds(candidates.size(), [&](size_t i) {
     Take(candidates[i]);
     return Enqueue(from_a, from_b, to, workspace, trial.stream()) == CUBLAS_STATUS_SUCCESS;
@@ -298,7 +276,8 @@ std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidat
 std::string Gemm::Plan::ToString() const {
   return fmt::format("{} = {}{} . {}{} in {} products{}{}", c.ToString(), a.ToString(),
                      problem.transpose_a ? "^T" : "", b.ToString(), problem.transpose_b ? "^T" : "",
-                     count, problem.accumulate ? ", added" : "", TextOf(problem.epilogue));
+                     count, problem.accumulate ? ", added" : "",
+                     problem.epilogue == Epilogue::kRelu ? ", relu" : "");
 }
 
 Gemm::Gemm() = default;
@@ -322,7 +301,6 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
 }
 
 bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
-  if (HasMask(problem.epilogue) && problem.n % kMaskRowBits != 0) return false;
   cublasStatus_t status;
   return !Plan(problem, batch).Candidates(status).empty();
 }
@@ -330,8 +308,7 @@ bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
 size_t Gemm::workspace_bytes() const { return LibraryWorkspace::Reserved(plan_->workspace_bytes); }
 
 void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
-               std::byte* workspace, void* mask) const {
-  if (mask) plan_->SetMask(mask);
+               std::byte* workspace) const {
   void* scratch = plan_->workspace_bytes > 0 ? LibraryWorkspace::In(workspace) : nullptr;
   CheckCublas(plan_->Enqueue(a, b, c, scratch, static_cast<cudaStream_t>(call.stream)),
               "cublasLtMatmul");

@@ -12,11 +12,9 @@ namespace syntra {
 namespace {
 
 BoundKernel Bind(const std::vector<JointProduct>& products) {
-  return BindJointProducts(
-      products, gpu::BindMatmul,
-      [](const KernelArguments& arguments, const StridedCall& copy, void* to, const void* from) {
-        gpu::RunStrided(arguments, copy, to, from, nullptr);
-      });
+  return BindJointProducts(products, gpu::BindMatmul, [](auto&&... copies) {
+    gpu::RunCopies(std::forward<decltype(copies)>(copies)...);
+  });
 }
 
 // [db_1 | db_2 | ..] = a^T [dc_1 | dc_2 | ..], from which each gradient is added where it belongs.
@@ -60,9 +58,11 @@ class MatrixGradients {
     product.outputs = {&sums, 1};
     product.workspace += workspace_;
     product_.run(product);
+    std::vector<gpu::PlacedCopy> copies;
     for (const auto& [copy, output] : copies_) {
-      gpu::RunStrided(arguments, copy, arguments.outputs[output], sums, nullptr);
+      copies.push_back({copy, arguments.outputs[output], sums});
     }
+    gpu::RunCopies(arguments, copies);
   }
 
  private:

@@ -36,6 +36,7 @@ __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t widt
   const int64_t column = BlockIndex() * kWarp + LaneIndex();
   float sum = 0.0f;
   if (column < width) {
+#pragma unroll 8  // loads that wait for memory together
     for (int64_t part = WarpIndex(); part < parts; part += WarpCount()) {
       sum += partial[part * width + column];
     }

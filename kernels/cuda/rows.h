@@ -7,16 +7,24 @@
 
 namespace syntra::gpu {
 
-// Calls body(row, column, n) on the device for pieces of n <= 8 columns, which cover all rows.
+// Calls body(row, column, n) for a block's part of the pieces of n <= 8 columns that cover all
+// rows.
 template <typename Body>
-__global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
-  const int64_t pieces = DivideUp(width, kEight), stride = BlockCount() * ThreadCount();
-  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex(); item < rows * pieces;
+__device__ __forceinline__ void ForPieces(int64_t rows, int64_t width, Part part,
+                                          const Body& body) {
+  const int64_t pieces = DivideUp(width, kEight), stride = part.count * ThreadCount();
+  for (int64_t item = part.index * ThreadCount() + ThreadIndex(); item < rows * pieces;
        item += stride) {
     const int64_t column = item % pieces * kEight;
     body(item / pieces, column,
          static_cast<int>(width - column < kEight ? width - column : kEight));
   }
+}
+
+// The same on all blocks of the device.
+template <typename Body>
+__global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
+  ForPieces(rows, width, {BlockIndex(), BlockCount()}, body);
 }
 
 // Body: a struct with a __device__ operator()(int64_t row, int64_t column, int n) const.

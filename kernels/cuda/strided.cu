@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/strided.h"
 
+#include <algorithm>
+
+#include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/rows.h"
 
 namespace syntra::gpu {
@@ -27,6 +30,35 @@ struct Strided {
   }
 };
 
+template <typename Y, typename A>
+struct CopiedRows {
+  Strided<Y, A, float> body;
+  int64_t rows, width;
+};
+
+struct CopyRows {
+  template <typename Y, typename A>
+  static int64_t PartsOf(const CopiedRows<Y, A>& copied) {
+    return ElementwiseParts(copied.rows * copied.width);
+  }
+  template <typename Y, typename A>
+  __device__ void operator()(const CopiedRows<Y, A>& copied, Part part) const {
+    ForPieces(copied.rows, copied.width, part, copied.body);
+  }
+};
+
+// The body of a call without b.
+template <typename Y, typename A>
+Strided<Y, A, float> CopyOf(const StridedCall& call, void* y, const void* a) {
+  const auto* from = static_cast<const A*>(a);
+  return {call.loop,
+          static_cast<Y*>(y) + call.y_offset,
+          from != nullptr ? from + call.a_offset : nullptr,
+          nullptr,
+          false,
+          call.accumulate};
+}
+
 }  // namespace
 
 void RunStrided(const KernelArguments& arguments, const StridedCall& call, void* y, const void* a,
@@ -47,6 +79,35 @@ void RunStrided(const KernelArguments& arguments, const StridedCall& call, void*
   });
 }
 
+void RunCopies(const KernelArguments& arguments, std::span<const PlacedCopy> copies) {
+  while (!copies.empty()) {
+    const StridedCall& first = copies[0].call;
+    const auto end = std::ranges::find_if(copies, [&](const PlacedCopy& copy) {
+      return copy.call.y != first.y || copy.call.a != first.a;
+    });
+    const std::span alike = copies.first(end - copies.begin());
+    WithActivation(first.y, [&](auto y_type) {
+      WithActivation(first.a, [&](auto a_type) {
+        using Y = decltype(y_type);
+        using A = decltype(a_type);
+        std::vector<CopiedRows<Y, A>> all;
+        for (const auto& [call, to, from] : alike) {
+          all.push_back({CopyOf<Y, A>(call, to, from), call.loop.rows(), call.loop.inner()});
+        }
+        ForEachTensor(arguments, all, CopyRows{});
+      });
+    });
+    copies = copies.subspan(alike.size());
+  }
+}
+
+void RunCopies(const KernelArguments& arguments, std::span<const StridedCall> copies, void* to,
+               std::span<void* const> from) {
+  std::vector<PlacedCopy> placed;
+  for (size_t i = 0; i < copies.size(); ++i) placed.push_back({copies[i], to, from[i]});
+  RunCopies(arguments, placed);
+}
+
 BoundKernel BindStrided(const StridedCall& call) {
   BoundKernel kernel;
   kernel.accumulates = true;
@@ -61,10 +122,12 @@ BoundKernel BindPieces(std::vector<Piece> pieces) {
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [pieces = std::move(pieces)](const KernelArguments& arguments) {
+    std::vector<PlacedCopy> copies;
     for (const auto& [copy, input] : pieces) {
       const void* from = input == Piece::kZeros ? nullptr : arguments.inputs[input];
-      RunStrided(arguments, copy, arguments.outputs[0], from, nullptr);
+      copies.push_back({copy, arguments.outputs[0], from});
     }
+    RunCopies(arguments, copies);
   };
   return kernel;
 }

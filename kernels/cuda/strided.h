@@ -3,6 +3,8 @@
 // broadcasts and copies.
 #pragma once
 
+#include <span>
+
 #include "kernels/cuda/launch.h"
 #include "kernels/pieces.h"
 
@@ -31,6 +33,19 @@ __device__ __forceinline__ void StoreStrided(const Eight& values, T* to, int64_t
 // Runs the call. A null `a` stands for zeros. b is not read if the call has none.
 void RunStrided(const KernelArguments& arguments, const StridedCall& call, void* y, const void* a,
                 const void* b);
+
+// A copy, and where it is from and to. A null `from` stands for zeros.
+struct PlacedCopy {
+  StridedCall call;
+  void* to;
+  const void* from;
+};
+
+// Runs them in one launch for each run of equal types of elements.
+void RunCopies(const KernelArguments& arguments, std::span<const PlacedCopy> copies);
+// The same for copies to one address, each from the address of the same number.
+void RunCopies(const KernelArguments& arguments, std::span<const StridedCall> copies, void* to,
+               std::span<void* const> from);
 
 // The kernel of an op whose call this is: y is output 0, a and b are inputs 0 and 1.
 BoundKernel BindStrided(const StridedCall& call);

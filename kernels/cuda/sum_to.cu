@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sum_to: y[k] = sum over r of x[k, r] factor[k, r]. The terms are split into parts, by shape
-// alone. Where the innermost axis is summed, a warp sums a part of a result, else a thread does.
+// alone. Where the innermost axis is summed, a warp sums a part of a result, else a thread does. A
+// warp takes eight terms of each lane at a time where a result's terms are side by side, as those
+// of the norm of all gradients, which a step reads once.
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/strided.h"
 #include "kernels/sum_plan.h"
@@ -46,6 +48,25 @@ struct AxisSums {
     }
     return sum;
   }
+
+  // This lane's share of the sum of a part, of terms side by side.
+  __device__ float SumOfRun(int64_t item) const {
+    const int64_t part = item / results, pieces = DivideUp(terms, int64_t{kEight});
+    const Places<3> result = Result(item % results);
+    const int64_t end = pieces * (part + 1) / parts;
+    float sum = 0.0f;
+    for (int64_t piece = pieces * part / parts + LaneIndex(); piece < end; piece += kWarp) {
+      const int64_t first = piece * kEight, left = terms - first;
+      const int count = left < kEight ? static_cast<int>(left) : kEight;
+      const Eight values = LoadEight(x + result.of[1] + first, count);
+      Eight factors;
+      if (factor != nullptr) factors = LoadEight(factor + result.of[2] + first, count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k)
+        sum += factor != nullptr ? values[k] * factors[k] : values[k];
+    }
+    return sum;
+  }
 };
 
 template <typename X, typename F, typename Sum>
@@ -65,6 +86,21 @@ __global__ void WarpSumsKernel(AxisSums<X, F, Sum> call) {
     const float sum = WarpSum(call.SumOf(item, LaneIndex(), kWarp));
     if (LaneIndex() == 0) StoreResult(sum, call.sums + item, call.accumulate);
   }
+}
+
+template <typename X, typename F, typename Sum>
+__global__ void RunSumsKernel(AxisSums<X, F, Sum> call) {
+  const int64_t stride = BlockCount() * WarpCount();
+  for (int64_t item = BlockIndex() * WarpCount() + WarpIndex(); item < call.parts * call.results;
+       item += stride) {
+    const float sum = WarpSum(call.SumOfRun(item));
+    if (LaneIndex() == 0) StoreResult(sum, call.sums + item, call.accumulate);
+  }
+}
+
+bool AreRuns(const SumPlan& plan, bool has_factor) {
+  return plan.along_rows && plan.summed.rank == 1 && plan.summed.inner_stride(0) == 1 &&
+         (!has_factor || plan.summed.inner_stride(1) == 1);
 }
 
 // Enough parts to keep a GPU busy where there are few results, and enough terms in each.
@@ -102,7 +138,9 @@ std::optional<BoundKernel> cuda_sum_to(const OpCall& call) {
                                          parts,
                                          sums,
                                          adds};
-          if (plan.along_rows) {
+          if (AreRuns(plan, factor.present())) {
+            Launch(arguments, GridFor(parts * results * kWarp), RunSumsKernel<X, F, Sum>, call);
+          } else if (plan.along_rows) {
             Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<X, F, Sum>, call);
           } else {
             Launch(arguments, GridFor(parts * results), ThreadSumsKernel<X, F, Sum>, call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times or tries work on the GPU at hand before there is anything to do: on a stream and in memory
-// of its own. Other work may run meanwhile, so times are only good for comparing.
+// Times work on the GPU at hand before there is anything to do: on a stream and in memory of its
+// own. Other work may run meanwhile, so times are only good for comparing.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -43,14 +43,6 @@ class Trial {
     constexpr int kByte = 0x3C;
     SYNTRA_CUDA(cudaMemsetAsync(memory, kByte, bytes, stream_));
     return memory;
-  }
-
-  // The bytes there after what has been enqueued.
-  std::vector<std::byte> Fetch(const void* from, size_t bytes) const {
-    std::vector<std::byte> result(bytes);
-    SYNTRA_CUDA(cudaMemcpyAsync(result.data(), from, bytes, cudaMemcpyDeviceToHost, stream_));
-    SYNTRA_CUDA(cudaStreamSynchronize(stream_));
-    return result;
   }
 
   // For each of `count` kinds of work the fastest of a few samples, after a run that loads what is

@@ -7,9 +7,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/cuda/mask_check.h"
-#include "tests/simt/device.h"
-#include "tests/simt/simt.h"
 
 namespace syntra {
 namespace {
@@ -39,24 +36,6 @@ TEST(PeakFlops, AreUnknownOfOtherProducts) {
                           "NVIDIA RTX A1000 (GPU 0)", "Quadro XA40 (GPU 0)", "NVIDIA L400", ""}) {
     EXPECT_TRUE(std::isnan(PeakFlopsOf(gpu, DType::kBF16))) << gpu;
   }
-}
-
-TEST(Masks, OfTheLibraryAreOursOrNotUsed) {
-  const auto ours = [](Epilogue epilogue) {
-    return gpu::LibraryMaskIsOurs(epilogue, DType::kF32, DType::kF32) &&
-           gpu::LibraryMaskIsOurs(epilogue, DType::kBF16, DType::kF32) &&
-           gpu::LibraryMaskIsOurs(epilogue, DType::kBF16, DType::kBF16);
-  };
-  EXPECT_TRUE(ours(Epilogue::kReluMask));
-  EXPECT_TRUE(ours(Epilogue::kMask));
-  simt::SetOtherMasks(simt::OtherMasks::kWritten);
-  EXPECT_FALSE(ours(Epilogue::kReluMask));
-  EXPECT_TRUE(ours(Epilogue::kMask));
-  simt::SetOtherMasks(simt::OtherMasks::kApplied);
-  EXPECT_TRUE(ours(Epilogue::kReluMask));
-  EXPECT_FALSE(ours(Epilogue::kMask));
-  simt::SetOtherMasks(simt::OtherMasks::kNone);
-  EXPECT_EQ(simt::TakeComplaints(), "");
 }
 
 TEST(Driver, NeedsLargeKernelParameters) {

@@ -28,11 +28,6 @@ struct Stream {
 // The most logits of a chunk (kernels/cuda/logits.h).
 inline constexpr int64_t kMostLogits = 1 << 19;
 
-// Which products have masks of bits in another order than kernels/bit_mask.h says: none, those that
-// write them, or those that apply them.
-enum class OtherMasks { kNone, kWritten, kApplied };
-void SetOtherMasks(OtherMasks which);
-
 // Enqueues work on a stream. If the stream is null, the work is done at once.
 void Give(void* stream, std::function<void()> work);
 

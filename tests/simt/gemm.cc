@@ -7,13 +7,10 @@
 #include <cstring>
 
 #include "kernels/bfloat16.h"
-#include "kernels/bit_mask.h"
 #include "tests/simt/device.h"
 
 namespace syntra::gpu {
 namespace {
-
-simt::OtherMasks the_other_masks = simt::OtherMasks::kNone;
 
 float ElementOf(DType dtype, const void* base, int64_t i) {
   return dtype == DType::kBF16 ? ToFloat(static_cast<const BFloat16*>(base)[i])
@@ -50,9 +47,9 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
 
 // cuBLASLt promises an epilogue for no problem in particular. Here there is no ReLU of an odd
 // width.
-bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
+bool Gemm::Offers(const GemmProblem& problem, const GemmBatch&) {
   if (problem.epilogue == Epilogue::kRelu) return problem.n % 2 == 0;
-  return !HasMask(problem.epilogue) || (problem.n % kMaskRowBits == 0 && batch.count == 1);
+  return problem.epilogue == Epilogue::kNone;
 }
 
 namespace {
@@ -64,36 +61,8 @@ void FillWorkspace(std::byte* workspace) {
   std::memset(LibraryWorkspace::In(workspace), 0xff, kWorkspaceBytes);
 }
 
-// A bit of a mask of C^T, which is column-major as all matrices of the library: the mask has a
-// column of bits for each of its columns, and of a byte's bits the lowest comes first.
-struct MaskBit {
-  uint8_t* byte;
-  int value;
-
-  static MaskBit At(void* mask, int64_t leading_dimension, int64_t row, int64_t column,
-                    simt::OtherMasks others) {
-    const int64_t at = column * leading_dimension + row;
-    const int value = the_other_masks == others ? 0x80 >> at % 8 : 1 << at % 8;
-    return {static_cast<uint8_t*>(mask) + at / 8, value};
-  }
-  bool is_set() const { return (*byte & value) != 0; }
-  void Set(bool on) const { *byte = static_cast<uint8_t>(on ? *byte | value : *byte & ~value); }
-};
-
-// What an epilogue makes of a sum, whose place in C^T is (row, column).
-double Finish(const GemmProblem& p, double sum, int64_t row, int64_t column, void* mask) {
-  if (p.epilogue == Epilogue::kNone) return sum;
-  if (p.epilogue == Epilogue::kRelu) return std::max(sum, 0.0);
-  const bool writes = p.epilogue == Epilogue::kReluMask;
-  const MaskBit bit = MaskBit::At(mask, p.n, row, column,
-                                  writes ? simt::OtherMasks::kWritten : simt::OtherMasks::kApplied);
-  if (p.epilogue == Epilogue::kMask) return bit.is_set() ? sum : 0.0;
-  bit.Set(sum >= 0.0);  // of a sum of 0, too, as in CUTLASS's kernels
-  return std::max(sum, 0.0);
-}
-
 void MultiplyInto(const GemmProblem& p, const GemmBatch& batch, const void* a, const void* b,
-                  void* c, void* mask) {
+                  void* c) {
   const int64_t a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
   const int64_t b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
   const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
@@ -110,7 +79,8 @@ void MultiplyInto(const GemmProblem& p, const GemmBatch& batch, const void* a, c
         const int64_t at = g * batch.c_batch_stride + i * c_stride + j;
         sum *= p.alpha;
         if (p.accumulate) sum += ElementOf(p.c, c, at);
-        StoreElement(p.c, c, at, static_cast<float>(Finish(p, sum, j, i, mask)));
+        if (p.epilogue == Epilogue::kRelu) sum = std::max(sum, 0.0);
+        StoreElement(p.c, c, at, static_cast<float>(sum));
       }
     }
   }
@@ -121,17 +91,11 @@ void MultiplyInto(const GemmProblem& p, const GemmBatch& batch, const void* a, c
 size_t Gemm::workspace_bytes() const { return LibraryWorkspace::Reserved(kWorkspaceBytes); }
 
 void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
-               std::byte* workspace, void* mask) const {
-  simt::Give(call.stream, [plan = *plan_, a, b, c, workspace, mask] {
+               std::byte* workspace) const {
+  simt::Give(call.stream, [plan = *plan_, a, b, c, workspace] {
     FillWorkspace(workspace);
-    MultiplyInto(plan.problem, plan.batch, a, b, c, mask);
+    MultiplyInto(plan.problem, plan.batch, a, b, c);
   });
 }
 
 }  // namespace syntra::gpu
-
-namespace syntra::simt {
-
-void SetOtherMasks(OtherMasks which) { gpu::the_other_masks = which; }
-
-}  // namespace syntra::simt
