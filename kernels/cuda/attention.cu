@@ -5,6 +5,7 @@
 // (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products of
 // queries and keys (attention_hopper.h).
 #include "base/divide.h"
+#include "kernels/cuda/attention_factors.h"
 #include "kernels/cuda/attention_forward.h"
 #include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/attention_shared.h"
@@ -125,6 +126,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);
   const bool hopper = dtype == DType::kBF16 && HopperServes(z);
+  const bool factors = hopper && HopperServesFactors(z, call.inputs);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
@@ -148,7 +150,9 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       }
       prepared.Run(arguments, forward.terms);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        if (hopper && forward.terms.AreProducts()) return RunOnHopper(arguments, forward);
+        if (factors ? forward.terms.AreFactors() : hopper && forward.terms.AreProducts()) {
+          return RunOnHopper(arguments, forward);
+        }
       }
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
         const int64_t tiles = DivideUp(z.queries, Tile::kQueries);

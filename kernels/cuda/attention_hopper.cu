@@ -2,10 +2,12 @@
 // A block computes 128 queries of one (example, head). One thread of it finds the tiles of keys
 // that are needed and copies them to stages of shared memory; eight warps compute 16 queries each,
 // with products of four warps. Barriers say when a stage is full and when it is empty. The rest is
-// as on other GPUs (attention.cu).
+// as on other GPUs (attention.cu). If scores are products of factors (attention_factors.h), these
+// take the place of the queries, and no keys are copied.
 #include "kernels/cuda/attention_hopper.h"
 
 #include "base/divide.h"
+#include "kernels/cuda/attention_factors.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -14,34 +16,63 @@ namespace {
 constexpr int kConsumers = 2 * kProductWarps;  // warps
 constexpr int kQueries = 16 * kConsumers, kKeys = kPassing<BFloat16>;
 constexpr int kHopperThreads = (kConsumers + 1) * kWarp;
-// The blocks of a multiprocessor: as many as registers allow. Calls with tables need more.
-template <bool kPlain>
-constexpr int kBlocks = kPlain ? 2 : 1;
-constexpr int kStages = 3;
 
-struct Stage {
-  alignas(1024) BFloat16 keys[kKeys * kColumns], values[kKeys * kColumns];
+// The scores that a kernel is compiled for: products of queries and keys, without a table if they
+// are plain, or products of factors with kFactors elements of a.
+template <bool kIsPlain, int kFactors>
+struct Kind {
+  static constexpr bool kPlain = kIsPlain;
+  static constexpr int kSizeA = kFactors;
 };
 
+// The blocks of a multiprocessor: as many as registers allow. Calls with tables need more.
+template <typename Kind>
+constexpr int kBlocks = Kind::kPlain || Kind::kSizeA > 0 ? 2 : 1;
+constexpr int kStages = 3;
+
+// Tiles in the layout of CopyTileAsync.
+using OwnTile = BFloat16[kQueries * kColumns];
+using PassingTile = BFloat16[kKeys * kColumns];
+
+template <bool kFactors>
+struct Operands {
+  struct Own {
+    alignas(1024) OwnTile queries;
+  };
+  struct Stage {
+    alignas(1024) PassingTile keys, values;
+  };
+};
+template <>
+struct Operands<true> {
+  struct Own {
+    alignas(1024) OwnTile a, b;
+  };
+  struct Stage {
+    alignas(1024) PassingTile values;
+  };
+};
+
+template <bool kFactors>
 struct HopperMemory {
-  alignas(1024) BFloat16 queries[kQueries * kColumns];
-  Stage stages[kStages];
+  typename Operands<kFactors>::Own own;
+  typename Operands<kFactors>::Stage stages[kStages];
   SumsBuffer sums[kConsumers];
   Place places[kStages];  // of the stages' tiles
   Ring<kStages> ring;
 };
 
 struct HopperCall {
-  TensorMap queries, keys, values;
+  TensorMap queries, keys, a, b, values;  // of those that the call has
   Forward<BFloat16> forward;
 };
 
-template <bool kPlain>
+template <typename Kind>
 class HopperBlock {
  public:
   // `forward`: the call's, of which the compiler knows what it lacks.
   __device__ HopperBlock(const HopperCall& call, const Forward<BFloat16>& forward)
-      : call_(call), forward_(forward), memory_(Shared<HopperMemory>()) {
+      : call_(call), forward_(forward), memory_(Shared<Memory>()) {
     const auto heads = static_cast<int>(terms_.heads), block = static_cast<int>(BlockIndex());
     const int tiles = DivideUp(static_cast<int>(terms_.queries), kQueries);
     b_ = block / tiles / heads;
@@ -64,10 +95,13 @@ class HopperBlock {
   }
 
  private:
-  static constexpr int kStageBytes = sizeof(Stage), kQueryBytes = sizeof(HopperMemory::queries);
+  static constexpr bool kFactors = Kind::kSizeA > 0;
+  using Memory = HopperMemory<kFactors>;
+  static constexpr int kOwnBytes = sizeof(Memory::own);
+  static constexpr int kStageBytes = sizeof(Memory::stages) / kStages;
   static constexpr int kNoTile = -1;  // instead of a place's first key: there are no more tiles
 
-  // Copies the queries, and the tiles of keys and values that FindNext finds.
+  // Copies the queries or factors, and the tiles of keys and values that FindNext finds.
   __device__ __forceinline__ void Produce() {
     const int column = h_ * kColumns;
     Place place{first_query_, -kKeys, {}};
@@ -78,12 +112,24 @@ class HopperBlock {
       WaitFor(memory_.ring.empty[turn.stage], turn.parity ^ 1);
       memory_.places[turn.stage] = place;
       Barrier& full = memory_.ring.full[turn.stage];
-      ArriveExpecting(full, more ? kStageBytes + (first ? kQueryBytes : 0) : 0);
+      ArriveExpecting(full, more ? kStageBytes + (first ? kOwnBytes : 0) : 0);
       if (!more) return;
-      if (first) CopyTileAsync(memory_.queries, call_.queries, column, first_query_, b_, full);
-      Stage& stage = memory_.stages[turn.stage];
-      CopyTileAsync(stage.keys, call_.keys, column, place.passing, b_, full);
+      if (first) CopyOwn(full);
+      auto& stage = memory_.stages[turn.stage];
+      if constexpr (!kFactors) {
+        CopyTileAsync(stage.keys, call_.keys, column, place.passing, b_, full);
+      }
       CopyTileAsync(stage.values, call_.values, column, place.passing, b_, full);
+    }
+  }
+
+  __device__ __forceinline__ void CopyOwn(Barrier& full) {
+    if constexpr (kFactors) {
+      const auto b_size = static_cast<int>(terms_.b_size);
+      CopyTileAsync(memory_.own.a, call_.a, h_ * Kind::kSizeA, first_query_, b_, full);
+      CopyTileAsync(memory_.own.b, call_.b, h_ * b_size, first_query_, b_, full);
+    } else {
+      CopyTileAsync(memory_.own.queries, call_.queries, h_ * kColumns, first_query_, b_, full);
     }
   }
 
@@ -92,7 +138,11 @@ class HopperBlock {
     Turn<kStages> turn;
     bool more = Start(turn);
     while (more) {
-      AddProducts(turn.stage);
+      if constexpr (kFactors) {
+        RowFactors<Kind::kSizeA>(memory_.own.a, memory_.own.b).AddTo(scores_[0], place_.passing);
+      } else {
+        AddProducts(turn.stage);
+      }
       MaskScores<false>(terms_, b_, h_, place_, scores_);
       rows_.Weigh(scores_);
       AddValues(turn.stage);
@@ -117,7 +167,7 @@ class HopperBlock {
   // Adds the products of queries and keys to the scores.
   __device__ __forceinline__ void AddProducts(int stage) {
     constexpr int kRows = 16 * kProductWarps;
-    const BFloat16* queries = memory_.queries + WarpIndex() / kProductWarps * kRows * kColumns;
+    const BFloat16* queries = memory_.own.queries + WarpIndex() / kProductWarps * kRows * kColumns;
     const BFloat16* keys = memory_.stages[stage].keys;
     FenceProducts(scores_[0]);
 #pragma unroll
@@ -150,31 +200,42 @@ class HopperBlock {
   const HopperCall& call_;
   const Forward<BFloat16>& forward_;
   const Terms<BFloat16>& terms_ = forward_.terms;
-  HopperMemory& memory_;
+  Memory& memory_;
   int b_, h_, first_query_;
   Place place_;
   Fragment scores_[1][kFragments];
   ForwardRows<BFloat16, 1, 1> rows_;
 };
 
-template <bool kPlain>
-__global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, kBlocks<kPlain>)
+template <typename Kind>
+__global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, kBlocks<Kind>)
     HopperKernel(const HopperCall __grid_constant__ call) {
   if constexpr (kHopperCode) {
     Forward<BFloat16> forward = call.forward;
-    if constexpr (kPlain) {
+    if constexpr (Kind::kSizeA > 0) {
+      forward.terms.AssumeFactors();
+    } else if constexpr (Kind::kPlain) {
       forward.terms.AssumePlain();
     } else {
       forward.terms.AssumeProducts();
     }
-    HopperBlock<kPlain>(call, forward).Run();
+    HopperBlock<Kind>(call, forward).Run();
   }
+}
+
+// Calls body with the Kind of a call's scores.
+template <typename Body>
+void WithKind(const Terms<BFloat16>& terms, const Body& body) {
+  if (terms.a != nullptr) {
+    return WithFactorSize(terms.a_size, [&](auto size) { body(Kind<false, size()>()); });
+  }
+  WithPlain(terms, [&](auto plain) { body(Kind<plain(), 0>()); });
 }
 
 }  // namespace
 
 bool HopperServes(const Dimensions& z) {
-  return z.head_size == kColumns && HasHopperCode(HopperKernel<true>);
+  return z.head_size == kColumns && HasHopperCode(HopperKernel<Kind<true, 0>>);
 }
 
 void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
@@ -182,12 +243,19 @@ void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forw
   const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
     return MapTiles({from, z.batch, rows, z.heads * z.head_size, pitch}, tile_rows);
   };
-  const HopperCall call{map(z.query, z.queries, z.query_pitch, kQueries),
-                        map(z.key, z.keys, z.key_pitch, kKeys),
-                        map(z.value, z.keys, z.value_pitch, kKeys), forward};
-  const int64_t tiles = DivideUp(z.queries, kQueries);
-  const Grid grid{z.batch * z.heads * tiles, kHopperThreads, sizeof(HopperMemory)};
-  WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperKernel<plain()>, call); });
+  HopperCall call{.values = map(z.value, z.keys, z.value_pitch, kKeys), .forward = forward};
+  if (z.a != nullptr) {
+    call.a = MapFactors(z, z.a, z.a_size, kQueries);
+    call.b = MapFactors(z, z.b, z.b_size, kQueries);
+  } else {
+    call.queries = map(z.query, z.queries, z.query_pitch, kQueries);
+    call.keys = map(z.key, z.keys, z.key_pitch, kKeys);
+  }
+  const int64_t blocks = z.batch * z.heads * DivideUp(z.queries, kQueries);
+  WithKind(z, [&]<typename Kind>(Kind) {
+    const Grid grid{blocks, kHopperThreads, sizeof(HopperMemory<(Kind::kSizeA > 0)>)};
+    Launch(arguments, grid, HopperKernel<Kind>, call);
+  });
 }
 
 }  // namespace syntra::attention

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention's forward pass on Hopper GPUs, for heads of 64 columns in bf16 whose scores are
-// products of queries and keys, perhaps with a bias and a table (Terms::AreProducts).
+// products of queries and keys, perhaps with a bias and a table (Terms::AreProducts), or products
+// of factors, perhaps with a bias (attention_factors.h).
 #pragma once
 
 #include "kernels/cuda/attention_forward.h"
@@ -10,7 +11,8 @@ namespace syntra::attention {
 // Whether this thread's GPU has the kernel and the kernel takes heads of this size.
 bool HopperServes(const Dimensions& z);
 
-// `forward.terms` are prepared (PreparedTerms), and products.
+// `forward.terms` are prepared (PreparedTerms), and products or factors that
+// HopperServesFactors.
 void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward);
 
 }  // namespace syntra::attention

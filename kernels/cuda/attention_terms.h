@@ -133,6 +133,13 @@ struct Terms {
   // Whether they are those of a Transformer: products without a table (AssumePlain).
   bool IsPlain() const { return AreProducts() && table == nullptr; }
 
+  // Whether they are products of factors, perhaps with a bias, masked likewise (AssumeFactors).
+  bool AreFactors() const {
+    return query == nullptr && u == nullptr && a != nullptr && table == nullptr &&
+           key_positions == nullptr && prefix_ends == nullptr && query_start == nullptr &&
+           !pattern.is_window() && key_blocks == nullptr && examples == nullptr;
+  }
+
   // In a kernel for such calls: tells the compiler what they lack.
   __device__ void AssumeProducts() {
     u = a = b = a_units = b_units = position_rows = nullptr;
@@ -143,6 +150,12 @@ struct Terms {
   __device__ void AssumePlain() {
     AssumeProducts();
     table = nullptr;
+  }
+  __device__ void AssumeFactors() {
+    query = key = u = a_units = b_units = position_rows = nullptr;
+    positions = table = nullptr;
+    key_positions = prefix_ends = query_start = key_blocks = examples = nullptr;
+    pattern.window = 0;
   }
 
   // Whether queries of a block of head h read keys of another.

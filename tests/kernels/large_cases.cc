@@ -171,6 +171,36 @@ void AddAttention(Cases& cases, DType dtype) {
   add("shared_table", false, {{7, F32({1, kTable, kTable})}, {9, segments}, {10, segments}});
 }
 
+// Products of factors alone, perhaps with a bias, for which Hopper GPUs have kernels: with more
+// tiles of keys and of queries than these have stages, and with blocks beyond the last row.
+void AddFactors(Cases& cases) {
+  struct Sizes {
+    int64_t batch, queries, keys, heads, a, b;
+  };
+  const auto add = [&](const char* name, bool causal, const Sizes& z, bool bias, bool segments) {
+    const auto rows = [&](int64_t count, int64_t width) {
+      return TensorType{DType::kBF16, {z.batch, count, z.heads * width}};
+    };
+    std::vector<TensorType> types(attention::kInputCount, None());
+    types[attention::kValue] = rows(z.keys, 64);
+    types[attention::kA] = rows(z.queries, z.a);
+    types[attention::kB] = rows(z.queries, z.b);
+    if (bias) types[attention::kBias] = F32({z.heads, z.queries + z.keys - 1});
+    if (segments) {
+      types[attention::kQuerySegments] = I32({z.batch, z.queries});
+      types[attention::kKeySegments] = I32({z.batch, z.keys});
+    }
+    cases.push_back(
+        {"attention",
+         {std::string("factors_") + name, attention::AttributesOf(z.heads, {.causal = causal}),
+          types, FillBetween(0, 2)}});
+  };
+  add("wide", false, {2, 300, 300, 1, 32, 16}, true, true);
+  add("narrow", false, {2, 150, 300, 2, 16, 20}, false, false);
+  add("causal", true, {3, 114, 114, 2, 32, 4}, true, true);
+  add("causal_narrow", true, {1, 270, 200, 1, 16, 64}, true, false);
+}
+
 // The scores of all examples alike, over several tiles of 128, for every size of head that kernels
 // are made for. All examples end in padding but the first; example 2 is packed.
 void AddSharedAttention(Cases& cases, DType dtype) {
@@ -305,6 +335,7 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
        {10, segments(2, 101)},
        {11, I32({2, 66})},
        {12, I32({2, 101})}});
+  AddFactors(cases);
 }
 
 Cases MakeCases() {
