@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_grad.h"
 
+#include "kernels/cuda/attention_factors_grad_hopper.h"
 #include "kernels/cuda/attention_grad_hopper.h"
 #include "kernels/cuda/attention_shared.h"
 
@@ -64,7 +65,9 @@ struct RecomputationLayout {
       return wanted ? layout.Place(floats * sizeof(float)) : 0;
     };
     const bool dense = call.outputs[kPositions].present();
-    const int64_t parts_on_hopper = GradientPartsOnHopper(z, call.inputs);
+    const int64_t parts_on_hopper = call.inputs[kA].present()
+                                        ? FactorPartsOnHopper(z, call.inputs)
+                                        : GradientPartsOnHopper(z, call.inputs);
     on_hopper = parts_on_hopper > 0;
     // If positions differ between examples, sums over examples have no common rows.
     parts = on_hopper          ? parts_on_hopper
@@ -105,7 +108,7 @@ void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
          StatisticsKernel<T>, work);
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (work.on_hopper) {
-      RunSidesOnHopper(arguments, work);
+      z.a != nullptr ? RunFactorsOnHopper(arguments, work) : RunSidesOnHopper(arguments, work);
       return RunScores(arguments, work);
     }
   }

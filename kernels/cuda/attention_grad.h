@@ -80,6 +80,21 @@ struct Recomputation {
   int64_t LineFloats() const { return call.terms.heads * LineTiles() * LineWarps() * LineLength(); }
 };
 
+// The head and the examples of a block, of which there is one for each head and part.
+struct Share {
+  int h, part, first, end;
+
+  template <typename T>
+  __device__ explicit Share(const Recomputation<T>& work) {
+    const auto parts = static_cast<int>(work.parts);
+    const auto examples = static_cast<int>(work.call.terms.batch);
+    h = static_cast<int>(BlockIndex()) / parts;
+    part = static_cast<int>(BlockIndex()) % parts;
+    first = FirstOfPart(examples, part, parts);
+    end = FirstOfPart(examples, part + 1, parts);
+  }
+};
+
 // The rows of a warp's tile, each shifted so that diagonals become columns.
 template <typename T>
 struct SkewedRows {
@@ -88,8 +103,9 @@ struct SkewedRows {
 };
 
 // Adds the diagonals of dS, whose rows are keys, to `line`. The lower rows of a fragment and the
-// upper rows of the one 8 columns further on add to the same entries.
-template <typename T>
+// upper rows of the one 8 columns further on add to the same entries. If rows are queries, kStep is
+// -1: then `line` is the last entry that they add to.
+template <typename T, int kStep = 1>
 __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassingFragments<T>],
                                              SkewedRows<T>& skewed, float* line) {
   constexpr int kN = kPassingFragments<T>;
@@ -97,7 +113,7 @@ __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassing
   float entry[DivideUp(kEntries, kWarp)];
 #pragma unroll
   for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
-    entry[e] = x < kEntries ? line[x] : 0.0f;
+    entry[e] = x < kEntries ? line[kStep * x] : 0.0f;
   }
 #pragma unroll
   for (int n = 0; n <= kN; ++n) {
@@ -116,7 +132,7 @@ __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassing
       const int column = x + r - 7;
       if (column >= 0 && column < kWidth) entry[e] += skewed.row[r][column];
     }
-    if (x < kEntries) line[x] = entry[e];
+    if (x < kEntries) line[kStep * x] = entry[e];
   }
   SyncWarp();
 }

@@ -63,20 +63,6 @@ struct GradientCall {
 
 constexpr int kNoTile = -1;  // instead of a place's first query: there are no more tiles
 
-// A block's head and examples.
-struct Share {
-  int h, part, first, end;
-
-  __device__ explicit Share(const Recomputation<BFloat16>& work) {
-    const auto parts = static_cast<int>(work.parts);
-    const auto examples = static_cast<int>(work.call.terms.batch);
-    h = static_cast<int>(BlockIndex()) / parts;
-    part = static_cast<int>(BlockIndex()) % parts;
-    first = FirstOfPart(examples, part, parts);
-    end = FirstOfPart(examples, part + 1, parts);
-  }
-};
-
 // Copies the tiles. One thread runs it.
 class Producer {
  public:

@@ -190,10 +190,17 @@ void AddFactors(Cases& cases) {
       types[attention::kQuerySegments] = I32({z.batch, z.queries});
       types[attention::kKeySegments] = I32({z.batch, z.keys});
     }
-    cases.push_back(
-        {"attention",
-         {std::string("factors_") + name, attention::AttributesOf(z.heads, {.causal = causal}),
-          types, FillBetween(0, 2)}});
+    // Two segments, and padding in all examples but the first.
+    const auto fill = [z](int input, std::span<int32_t> values) {
+      const int64_t rows = input == attention::kKeySegments ? z.keys : z.queries;
+      for (int64_t e = 0; e < std::ssize(values); ++e) {
+        const int64_t example = e / rows, row = e % rows;
+        values[e] = row < rows / 2 ? 1 : row < rows - 70 * example ? 2 : 0;
+      }
+    };
+    cases.push_back({"attention",
+                     {std::string("factors_") + name,
+                      attention::AttributesOf(z.heads, {.causal = causal}), types, fill}});
   };
   add("wide", false, {2, 300, 300, 1, 32, 16}, true, true);
   add("narrow", false, {2, 150, 300, 2, 16, 20}, false, false);
