@@ -3,7 +3,7 @@
 // tiles of keys, updates an online softmax and adds the products with the values
 // (attention_forward.h). Two kinds of calls have kernels of their own: the shared class
 // (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products of
-// queries and keys (attention_hopper.h).
+// queries and keys, or of factors (attention_hopper.h).
 #include "base/divide.h"
 #include "kernels/cuda/attention_factors.h"
 #include "kernels/cuda/attention_forward.h"

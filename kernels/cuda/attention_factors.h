@@ -117,7 +117,15 @@ class RowFactors {
   // An element of the lane's upper or lower row, which is eight rows, and so a whole period of the
   // layout, further on.
   __device__ __forceinline__ static const BFloat16* At(const BFloat16* tile, int half, int column) {
-    return SwizzledAt(tile, Row(0), column) + half * 8 * kColumns;
+    return SwizzledAt(tile, Opaque(Row(0)), column) + half * 8 * kColumns;
+  }
+  // The compiler does not know the result, so it keeps no addresses that depend on it in registers
+  // from one tile to the next.
+  __device__ __forceinline__ static int Opaque(int value) {
+#if defined(__CUDACC__)
+    asm volatile("" : "+r"(value));
+#endif
+    return value;
   }
 
   const BFloat16 *a_, *b_;

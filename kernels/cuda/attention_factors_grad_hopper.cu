@@ -53,6 +53,7 @@ struct QueryMemory {
   alignas(1024) BFloat16 d_b[kQueries * kColumns];
   alignas(1024) PassingTile values[kStages];
   SkewedRows<BFloat16> skewed[kQueryWarps];
+  RowStatistics statistics[kQueries];
   Place places[kStages];  // of the stages' tiles
   Ring<kStages> ring;
   Barrier own_full, own_empty;
@@ -82,8 +83,11 @@ class QueryBlock {
     }
     SyncThreads();
     StartLine();
-    for (b_ = share_.first; b_ < share_.end; ++b_) {
-      for (int own = 0; own < terms_.queries; own += kQueries) ComputeQueries(own);
+    const int tiles = DivideUp(static_cast<int>(terms_.queries), kQueries);
+    for (int item = share_.first * tiles; item < share_.end * tiles; ++item) {
+      b_ = item / tiles;
+      ComputeQueries(item % tiles * kQueries);
+      parity_ ^= 1;
     }
   }
 
@@ -99,16 +103,16 @@ class QueryBlock {
   }
 
   __device__ __forceinline__ void ComputeQueries(int own) {
-    first_ = own + WarpIndex() * 16;
     if (ThreadIndex() == 0) StartCopies(own);
+    place_.own = own;
     Start();
     while (FindTile()) {
       ComputeGradients();
-      if (line_ != nullptr && first_ < terms_.queries) {
-        const auto from = static_cast<int>(work_.PaddedKeys()) + 14 + first_ - place_.passing;
+      AddToFactors();
+      if (line_ != nullptr && FirstQuery() < terms_.queries) {
+        const auto from = static_cast<int>(work_.PaddedKeys()) + 14 + FirstQuery() - place_.passing;
         AddDiagonals<BFloat16, -1>(d_scores_, memory_.skewed[WarpIndex()], line_ + from);
       }
-      AddToFactors();
     }
     Store();
     FenceAsync();  // the next copy overwrites da
@@ -145,11 +149,12 @@ class QueryBlock {
                   full);
   }
 
+  __device__ __forceinline__ int FirstQuery() const { return place_.own + WarpIndex() * 16; }
+
   __device__ __forceinline__ void Start() {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int i = first_ + FragmentRow(2 * half);
-      statistics_[half] =
+    if (LaneIndex() < 16) {
+      const int i = FirstQuery() + LaneIndex();
+      memory_.statistics[WarpIndex() * 16 + LaneIndex()] =
           i < terms_.queries ? work_.StatisticsOf(b_, share_.h)[i] : RowStatistics{INFINITY, 0.0f};
     }
 #pragma unroll
@@ -162,7 +167,6 @@ class QueryBlock {
     }
     SyncWarp();
     WaitFor(memory_.own_full, parity_);
-    parity_ ^= 1;
   }
 
   // Waits for the next tile of keys. Returns false if there is none.
@@ -190,7 +194,7 @@ class QueryBlock {
     for (Fragment& fragment : weights[0]) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        fragment.sum[k] = Exponential<BFloat16>(fragment.sum[k], statistics_[k / 2].offset);
+        fragment.sum[k] = Exponential<BFloat16>(fragment.sum[k], StatisticsOf(k).offset);
       }
     }
     MultiplyByValues();
@@ -199,9 +203,14 @@ class QueryBlock {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         float& gradient = d_scores_[n].sum[k];
-        gradient = weights[0][n].sum[k] * (gradient - statistics_[k / 2].mean);
+        gradient = weights[0][n].sum[k] * (gradient - StatisticsOf(k).mean);
       }
     }
+  }
+
+  // Those of the query of element k of a fragment.
+  __device__ __forceinline__ const RowStatistics& StatisticsOf(int k) const {
+    return memory_.statistics[WarpIndex() * 16 + FragmentRow(k)];
   }
 
   // dP = dY V^T. The stage is empty then.
@@ -260,9 +269,9 @@ class QueryBlock {
     if (left <= 0) return;
 #pragma unroll
     for (int row = LaneIndex() / 8; row < 16; row += kWarp / 8) {
-      if (first_ + row >= target.rows) continue;
+      if (FirstQuery() + row >= target.rows) continue;
       const Eight values = LoadWholeEight(SwizzledAt(tile, WarpIndex() * 16 + row, column));
-      StoreResult(values, target.to + int64_t{first_ + row} * target.stride + column,
+      StoreResult(values, target.to + int64_t{FirstQuery() + row} * target.stride + column,
                   left < kEight ? left : kEight, target.accumulate);
     }
   }
@@ -274,10 +283,9 @@ class QueryBlock {
   QueryMemory& memory_ = Shared<QueryMemory>();
   const RowFactors<kSize> factors_{memory_.own.a, memory_.own.b};
   Turn<kStages> turn_;
-  int parity_ = 0, b_ = 0, first_ = 0;
+  int parity_ = 0, b_ = 0;
   float* line_ = nullptr;
   Place place_;
-  RowStatistics statistics_[2];
   Fragment d_scores_[kFragments], d_a_[kN];
 };
 
