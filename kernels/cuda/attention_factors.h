@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The factors of scores (Terms::a, Terms::b) in the registers of lanes, for tiles of 64 keys. Key j
-// reads elements j mod Na of a and j div Na of b. If Na divides 64, every tile begins with element
-// 0 of a, which repeats Na keys later, and a run of Na keys shares its element of b. So scores and
-// their gradients take multiply-adds alone, no products with unit vectors.
+// Scores of factors (Terms::a, Terms::b) on Hopper GPUs, in tiles of 64 keys. Key j reads elements
+// j mod Na of a and j div Na of b. If Na divides 64, every tile begins with element 0 of a, which
+// repeats Na keys later, and a run of Na keys shares its element of b. So scores and the gradients
+// of factors take multiply-adds alone, no products with unit vectors.
 #pragma once
 
 #include "base/divide.h"

@@ -15,7 +15,8 @@
 // If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
 // One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
 // and 64 keys, which takes longer than 2 products. Hopper GPUs have enough shared memory to keep
-// dQ there, and a kernel that does (attention_grad_hopper.cu).
+// dQ there, and a kernel that does (attention_grad_hopper.cu). Scores of factors alone have kernels
+// of their own there (attention_factors_grad_hopper.cu).
 #pragma once
 
 #include "base/divide.h"
