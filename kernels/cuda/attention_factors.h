@@ -21,9 +21,23 @@ inline bool HopperServesFactors(const Dimensions& z, std::span<const TensorType>
     if (inputs[other].present()) return false;
   }
   return inputs[kA].present() && inputs[kValue].dtype == DType::kBF16 && z.head_size == kColumns &&
-         !z.IsSparse() && (z.a_size == 16 || z.a_size == 32) && z.b_size <= kMostFactorsB &&
+         !z.IsSparse() && (z.a_size == 16 || z.a_size == 32) &&
+         z.b_size <= (z.b_size % kAligned == 0 ? kMostFactorsB : kMostFactorsB - kAligned + 1) &&
          z.heads * z.b_size % kAligned == 0;
 }
+
+// Where the elements of a head's b are. A tile must begin at a multiple of 16 bytes of its row: for
+// another column, copying it is an illegal instruction on an H200. So elements of the head before
+// may come first in it.
+struct ColumnsOfB {
+  int first, shift;  // the tile's first column, and where the head's begin in the tile
+
+  __device__ ColumnsOfB(int h, int64_t b_size) {
+    const int column = h * static_cast<int>(b_size);
+    shift = column % kEight;
+    first = column - shift;
+  }
+};
 
 // Calls body with Na of a call that HopperServesFactors.
 template <typename Body>
@@ -52,7 +66,9 @@ class RowFactors {
  public:
   static constexpr int kN = kSize / 8;  // fragments of a run
 
-  __device__ __forceinline__ RowFactors(const BFloat16* a, const BFloat16* b) : a_(a), b_(b) {}
+  // `a`, `b`: the tiles; `shift`: ColumnsOfB.
+  __device__ __forceinline__ RowFactors(const BFloat16* a, const BFloat16* b, int shift)
+      : a_(a), b_(b), shift_(shift) {}
 
   // Adds the products of the factors to the scores of the keys from `key` on, whole runs of them.
   template <int kFragments>
@@ -112,7 +128,7 @@ class RowFactors {
     return PairAt(At(a_, half, 8 * n + FragmentColumn(0)));
   }
   __device__ __forceinline__ float B(int half, int element) const {
-    return ToFloat(*At(b_, half, element));
+    return ToFloat(*At(b_, half, shift_ + element));
   }
   // An element of the lane's upper or lower row, which is eight rows, and so a whole period of the
   // layout, further on.
@@ -129,19 +145,22 @@ class RowFactors {
   }
 
   const BFloat16 *a_, *b_;
+  int shift_;
 };
 
 // The factors of the queries of a tile, which are columns of the scores. Rows are keys.
 template <int kSize>
 class ColumnFactors {
  public:
-  // `a`, `b`: the tiles.
-  __device__ __forceinline__ ColumnFactors(const BFloat16* a, const BFloat16* b) : a_(a), b_(b) {}
+  // `a`, `b`: the tiles; `shift`: ColumnsOfB.
+  __device__ __forceinline__ ColumnFactors(const BFloat16* a, const BFloat16* b, int shift)
+      : a_(a), b_(b), shift_(shift) {}
 
   // Adds the products of the factors to the scores of a warp's 16 keys, of which `key` is the
   // first. Scores of keys beyond the last become any number.
   __device__ __forceinline__ void AddTo(Fragment (&scores)[kFragments], int key) const {
-    const int element = key / kSize < kMostFactorsB ? key / kSize : kMostFactorsB - 1;
+    const int there = shift_ + key / kSize;
+    const int element = there < kMostFactorsB ? there : kMostFactorsB - 1;
 #pragma unroll
     for (int n = 0; n < kFragments; n += 2) {
       uint32_t pairs[4];
@@ -172,6 +191,7 @@ class ColumnFactors {
   }
 
   const BFloat16 *a_, *b_;
+  int shift_;
 };
 
 // A map of a or b, [B, T, heads * size]. A tile has the head's elements, and those of the heads

@@ -111,7 +111,7 @@ class QueryBlock {
       AddToFactors();
       if (line_ != nullptr && FirstQuery() < terms_.queries) {
         const auto from = static_cast<int>(work_.PaddedKeys()) + 14 + FirstQuery() - place_.passing;
-        AddDiagonals<BFloat16, -1>(d_scores_, memory_.skewed[WarpIndex()], line_ + from);
+        LineEntries<BFloat16, -1>(line_ + from).Add(d_scores_, memory_.skewed[WarpIndex()]);
       }
     }
     Store();
@@ -121,13 +121,13 @@ class QueryBlock {
 
   // Copies the rows of the block's queries and the first tiles of keys. One thread calls it.
   __device__ __forceinline__ void StartCopies(int own) {
-    const auto a_size = static_cast<int>(terms_.a_size), b_size = static_cast<int>(terms_.b_size);
     const int h = share_.h;
     WaitFor(memory_.own_empty, parity_ ^ 1);
     ArriveExpecting(memory_.own_full, static_cast<int>(sizeof(memory_.own)));
     CopyTileAsync(memory_.own.dy, call_.dy, h * kColumns, own, b_, memory_.own_full);
-    CopyTileAsync(memory_.own.a, call_.a, h * a_size, own, b_, memory_.own_full);
-    CopyTileAsync(memory_.own.b, call_.b, h * b_size, own, b_, memory_.own_full);
+    CopyTileAsync(memory_.own.a, call_.a, h * kSize, own, b_, memory_.own_full);
+    CopyTileAsync(memory_.own.b, call_.b, ColumnsOfB(h, terms_.b_size).first, own, b_,
+                  memory_.own_full);
     memory_.next = {own, -kPassing<BFloat16>, {}};
     for (int ahead = 1; ahead < kStages; ++ahead) CopyNext();
   }
@@ -281,7 +281,8 @@ class QueryBlock {
   const Terms<BFloat16>& terms_;
   const Share share_{work_};
   QueryMemory& memory_ = Shared<QueryMemory>();
-  const RowFactors<kSize> factors_{memory_.own.a, memory_.own.b};
+  const RowFactors<kSize> factors_{memory_.own.a, memory_.own.b,
+                                   ColumnsOfB(share_.h, terms_.b_size).shift};
   Turn<kStages> turn_;
   int parity_ = 0, b_ = 0;
   float* line_ = nullptr;
@@ -347,7 +348,6 @@ class KeyBlock {
  private:
   // Copies the tiles of queries that FindNext finds.
   __device__ __forceinline__ void Produce() {
-    const auto a_size = static_cast<int>(terms_.a_size), b_size = static_cast<int>(terms_.b_size);
     Place place{first_key_, -kPassing<BFloat16>, {}};
     for (Turn<kStages> turn;; turn = turn.Next()) {
       const bool more = FindNext<true>(terms_, b_, h_, kKeys, place);
@@ -359,8 +359,8 @@ class KeyBlock {
       ArriveExpecting(full, more ? static_cast<int>(sizeof(stage)) : 0);
       if (!more) return;
       CopyTileAsync(stage.dy, call_.dy, h_ * kColumns, place.passing, b_, full);
-      CopyTileAsync(stage.a, call_.a, h_ * a_size, place.passing, b_, full);
-      CopyTileAsync(stage.b, call_.b, h_ * b_size, place.passing, b_, full);
+      CopyTileAsync(stage.a, call_.a, h_ * kSize, place.passing, b_, full);
+      CopyTileAsync(stage.b, call_.b, ColumnsOfB(h_, terms_.b_size).first, place.passing, b_, full);
     }
   }
 
@@ -389,7 +389,8 @@ class KeyBlock {
   __device__ __forceinline__ void AddTile(const KeyMemory::Stage& stage) {
     Fragment scores[1][kFragments];
     StartScores<true>(terms_, b_, h_, place_, scores);
-    ColumnFactors<kSize>(stage.a, stage.b).AddTo(scores[0], FirstKey());
+    ColumnFactors<kSize>(stage.a, stage.b, ColumnsOfB(h_, terms_.b_size).shift)
+        .AddTo(scores[0], FirstKey());
     MaskScores<true>(terms_, b_, h_, place_, scores);
     const RowStatistics* queries = work_.StatisticsOf(b_, h_) + place_.passing;
 #pragma unroll

@@ -16,14 +16,10 @@ struct Forward {
   bool accumulate_y, accumulate_log_sum_exp;
 };
 
-// A lane's state of the softmax of a row: the sum of exponentials relative to a reference.
+// A lane's state of the softmax of a row.
 struct RowState {
-  float reference = -INFINITY, sum = 0.0f;
+  float largest = -INFINITY, sum = 0.0f;
 };
-
-// A score may be so much larger than its row's reference: its weight is then below 2^12, which
-// costs neither f32 nor bf16 any precision. Sums are seldom multiplied again for a new reference.
-constexpr float kMostAbove = 8.0f;
 
 __device__ __forceinline__ float QuadMax(float value) {
   value = fmaxf(value, ShuffleXor(value, 1));
@@ -35,20 +31,18 @@ __device__ __forceinline__ float QuadSum(float value) {
 }
 
 // Turns the scores of row `half` (0: the lane's upper row, 1: the lower) into exponentials relative
-// to the row's reference, which becomes the largest score so far if that is too far above it.
-// Returns the factor by which older sums of the row must be multiplied.
+// to the row's largest score so far. Returns the factor by which older sums of the row must be
+// multiplied.
 template <typename T, int kN>
 __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, RowState& state) {
-  float largest = state.reference;
+  float largest = state.largest;
 #pragma unroll
   for (const Fragment& fragment : scores) {
     largest = fmaxf(largest, fmaxf(fragment.sum[2 * half], fragment.sum[2 * half + 1]));
   }
   largest = QuadMax(largest);
-  const bool keeps = largest <= state.reference + kMostAbove;
-  const float reference = keeps ? state.reference : largest;
   // If no key was allowed so far, any finite reference gives zeros.
-  const float offset = reference == -INFINITY ? 0.0f : OffsetOf<T>(reference);
+  const float offset = largest == -INFINITY ? 0.0f : OffsetOf<T>(largest);
   float sum = 0.0f;
 #pragma unroll
   for (Fragment& fragment : scores) {
@@ -58,9 +52,9 @@ __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, Row
       sum += fragment.sum[k];
     }
   }
-  const float factor = keeps ? 1.0f : Exponential<T>(state.reference, offset);
+  const float factor = Exponential<T>(state.largest, offset);
   state.sum = state.sum * factor + sum;  // lanes add up their sums after the last tile
-  state.reference = reference;
+  state.largest = largest;
   return factor;
 }
 
@@ -78,7 +72,6 @@ class ForwardRows {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float factor = UpdateRow<T>(scores[m], half, state_[m][half]);
-        if (factor == 1.0f) continue;
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
 #pragma unroll
@@ -128,7 +121,7 @@ class ForwardRows {
     const bool none = !Counts(terms, b, i) || sum == 0.0f;  // no key is allowed
     const float inverse = none ? 0.0f : 1.0f / sum;
     if (call.log_sum_exp != nullptr && LaneIndex() % 4 == 0 && i < terms.queries) {
-      StoreResult(none ? -INFINITY : state.reference + logf(sum),
+      StoreResult(none ? -INFINITY : state.largest + logf(sum),
                   call.log_sum_exp + (b * terms.heads + h) * terms.queries + i,
                   call.accumulate_log_sum_exp);
     }

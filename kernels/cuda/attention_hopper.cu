@@ -125,9 +125,9 @@ class HopperBlock {
 
   __device__ __forceinline__ void CopyOwn(Barrier& full) {
     if constexpr (kFactors) {
-      const auto b_size = static_cast<int>(terms_.b_size);
       CopyTileAsync(memory_.own.a, call_.a, h_ * Kind::kSizeA, first_query_, b_, full);
-      CopyTileAsync(memory_.own.b, call_.b, h_ * b_size, first_query_, b_, full);
+      CopyTileAsync(memory_.own.b, call_.b, ColumnsOfB(h_, terms_.b_size).first, first_query_, b_,
+                    full);
     } else {
       CopyTileAsync(memory_.own.queries, call_.queries, h_ * kColumns, first_query_, b_, full);
     }
@@ -139,7 +139,8 @@ class HopperBlock {
     bool more = Start(turn);
     while (more) {
       if constexpr (kFactors) {
-        RowFactors<Kind::kSizeA>(memory_.own.a, memory_.own.b).AddTo(scores_[0], place_.passing);
+        RowFactors<Kind::kSizeA>(memory_.own.a, memory_.own.b, ColumnsOfB(h_, terms_.b_size).shift)
+            .AddTo(scores_[0], place_.passing);
       } else {
         AddProducts(turn.stage);
       }

@@ -51,7 +51,7 @@ __device__ TokenLoss LossOf(const Loss& loss, const RowSums& row, float target_l
   return {log_z - expected + z_term, log_z - target_logit, z_term, 1.0};
 }
 
-__global__ void __launch_bounds__(kRowThreads) LossKernel(Chunk chunk) {
+__global__ void LossKernel(Chunk chunk) {
   const int64_t token = BlockIndex();
   const int32_t target = TargetRow(chunk.targets[token], chunk.loss.first);
   if (target < 0) {
@@ -65,8 +65,7 @@ __global__ void __launch_bounds__(kRowThreads) LossKernel(Chunk chunk) {
 
 // Writes dlogits of type T. In f32 they may overwrite the logits.
 template <typename T>
-__global__ void __launch_bounds__(kRowThreads)
-    DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
+__global__ void DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
   const int64_t token = BlockIndex(), vocabulary = chunk.loss.vocabulary;
   const int32_t target = TargetRow(chunk.targets[token], chunk.loss.first);
   const float* logits = chunk.logits + token * vocabulary;
@@ -177,7 +176,7 @@ class CrossEntropy {
   size_t workspace_bytes() const { return layout_.bytes(); }
   void Run(const KernelArguments& arguments) const {
     logits_.Run(arguments, arguments.workspace + scratch_, [&](const LogitChunk& chunk) {
-      Launch(arguments, {chunk.tokens, kRowThreads, sizeof(RowStorage)}, LossKernel,
+      Launch(arguments, {chunk.tokens, kThreads, sizeof(RowStorage)}, LossKernel,
              losses_.Of(arguments, chunk));
     });
     losses_.Finish(arguments,
@@ -241,7 +240,7 @@ class CrossEntropyGrad {
     const LogitChunks& chunks = logits_.chunks();
     std::byte* scratch = arguments.workspace + scratch_;
     const DlogitScale scale{chunks.scale, Input<float>(arguments, 3), Input<float>(arguments, 4)};
-    const Grid grid{chunk.tokens, kRowThreads, sizeof(RowStorage)};
+    const Grid grid{chunk.tokens, kThreads, sizeof(RowStorage)};
     const void* dlogits = chunk.logits;
     if (chunks.dtype == DType::kBF16) {
       auto* rounded = reinterpret_cast<BFloat16*>(arguments.workspace + dlogits_);

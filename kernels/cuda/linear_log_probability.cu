@@ -8,9 +8,8 @@ namespace {
 
 using namespace gpu;
 
-__global__ void __launch_bounds__(kRowThreads)
-    LogProbabilityKernel(const float* logits, int64_t vocabulary, const int32_t* targets,
-                         int32_t first, float* result) {
+__global__ void LogProbabilityKernel(const float* logits, int64_t vocabulary,
+                                     const int32_t* targets, int32_t first, float* result) {
   const int64_t token = BlockIndex();
   const int32_t target = targets[token] - first;
   if (target < 0) {
@@ -28,7 +27,7 @@ std::optional<BoundKernel> cuda_linear_log_probability(const OpCall& call) {
   return BindToLogits(
       call, [first = static_cast<int32_t>(call.attributes.Int("first"))](
                 const KernelArguments& arguments, const LogitChunk& chunk, int64_t vocabulary) {
-        Launch(arguments, {chunk.tokens, kRowThreads, sizeof(RowStorage)}, LogProbabilityKernel,
+        Launch(arguments, {chunk.tokens, kThreads, sizeof(RowStorage)}, LogProbabilityKernel,
                chunk.logits, vocabulary, Input<int32_t>(arguments, 2) + chunk.first, first,
                Output<float>(arguments, 0) + chunk.first);
       });

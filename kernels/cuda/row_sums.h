@@ -6,11 +6,6 @@
 
 namespace syntra::gpu {
 
-// The threads of a block, which has a row. Two blocks fill a multiprocessor, so few rows are read
-// at once, and what one pass has read is still in the L2 cache for the next: 264 rows of 32,128
-// logits are 34 MB of an H100's 50.
-inline constexpr int kRowThreads = 1024;
-
 // Neighbouring elements that one access moves.
 template <typename T, int kCount>
 struct alignas(kCount * sizeof(T)) Pack {
@@ -28,7 +23,7 @@ struct alignas(kCount * sizeof(T)) Pack {
 template <int kCount, typename Body>
 __device__ __forceinline__ void PacksOf(int64_t count, const Body& body) {
 #pragma unroll 2
-  for (int64_t j = ThreadIndex() * kCount; j < count; j += kRowThreads * kCount) {
+  for (int64_t j = ThreadIndex() * kCount; j < count; j += kThreads * kCount) {
     body.template operator()<kCount>(j);
   }
 }
@@ -43,8 +38,7 @@ __device__ __forceinline__ void PacksOf(int64_t count, const Body& body) {
 }
 
 struct RowStorage {
-  float largest[kRowThreads / kWarp], exponentials[kRowThreads / kWarp],
-      logits[kRowThreads / kWarp];
+  float largest[kThreads / kWarp], exponentials[kThreads / kWarp], logits[kThreads / kWarp];
 };
 
 struct RowSums {
