@@ -123,6 +123,7 @@ TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
     MixerSetting setting = Setting(true);
     setting.x = RandomRows(2, 7);
     const std::vector<double> y = OutputOf(setting, backend);
+    bool any_moves = false;
     for (const int64_t changed : {1, 4, 6}) {
       MixerSetting other = setting;
       for (int64_t b = 0; b < 2; ++b) {
@@ -132,9 +133,14 @@ TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
       for (int64_t b = 0; b < 2; ++b) {
         const std::vector<double> before = Rows(y, 7, b, 0, changed);
         EXPECT_LE(LargestDifference(Rows(moved, 7, b, 0, changed), before), tolerance) << changed;
-        EXPECT_NE(Rows(moved, 7, b, changed, changed + 1), Rows(y, 7, b, changed, changed + 1));
+        const bool moves =
+            Rows(moved, 7, b, changed, changed + 1) != Rows(y, 7, b, changed, changed + 1);
+        // Where a bucket has one other position, that one is all that a position reads.
+        EXPECT_TRUE(moves || GetParam().sorts) << changed << ", " << backend.name();
+        any_moves = any_moves || moves;
       }
     }
+    EXPECT_TRUE(any_moves) << backend.name();
   }
 }
 
