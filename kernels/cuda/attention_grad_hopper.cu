@@ -172,6 +172,7 @@ class Consumer {
 
   __device__ __forceinline__ void ComputeTile() {
     const Stage& stage = memory_.stages[turn_.stage];
+    LineEntries<BFloat16> line(LineOfTile());
     WarpSums scores, d_scores;
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
@@ -184,11 +185,6 @@ class Consumer {
     const RowStatistics* rows = work_.StatisticsOf(b_, share_.h) + place_.passing;
     FinishScores<BFloat16>([&](int n, int k) { return rows[8 * n + FragmentColumn(k)]; }, scores,
                            d_scores);
-    if (line_ != nullptr) {
-      const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
-      AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
-                             line_ + from + place_.passing);
-    }
     FragmentA weights[kSteps], gradients[kSteps];
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
@@ -199,6 +195,7 @@ class Consumer {
     // Before a product has their registers: until it is complete nobody may read these.
     if (call_.dquery != nullptr) ShareScores(gradients);
     if (call_.dkey != nullptr) MultiplyRegisters(gradients, stage.queries, d_keys_);
+    line.Add(d_scores[0], memory_.skewed[WarpIndex()]);  // while the products are computed
     if (call_.dquery != nullptr) AddToQueries();
     WaitForProducts<0>(d_values_);
     WaitForProducts<0>(d_keys_);
@@ -330,6 +327,12 @@ class Consumer {
     }
   }
 
+  // Where the diagonals of the warp's tile begin in its line of dbias; null if that is not needed.
+  __device__ __forceinline__ float* LineOfTile() const {
+    if (line_ == nullptr) return nullptr;
+    return line_ + static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16 +
+           place_.passing;
+  }
   // The warp's line of dbias, whose entry PaddedKeys() - 1 - d is that of difference d.
   __device__ void StartLine() {
     if (work_.bias_lines == nullptr) return;
