@@ -39,7 +39,7 @@ struct CopiedRows {
 struct CopyRows {
   template <typename Y, typename A>
   static int64_t PartsOf(const CopiedRows<Y, A>& copied) {
-    return ElementwiseParts(copied.rows * copied.width);
+    return DivideUp(copied.rows * DivideUp(copied.width, int64_t{kEight}), int64_t{kThreads});
   }
   template <typename Y, typename A>
   __device__ void operator()(const CopiedRows<Y, A>& copied, Part part) const {
