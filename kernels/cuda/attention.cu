@@ -2,8 +2,8 @@
 // attention on the GPU. A block computes 64 or 128 queries of one (example, head). It loops over
 // tiles of keys, updates an online softmax and adds the products with the values
 // (attention_forward.h). Two kinds of calls have kernels of their own: the shared class
-// (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products of
-// queries and keys, or of factors (attention_hopper.h).
+// (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products or
+// factors (attention_hopper.h).
 #include "base/divide.h"
 #include "kernels/cuda/attention_factors.h"
 #include "kernels/cuda/attention_forward.h"
@@ -150,7 +150,8 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       }
       prepared.Run(arguments, forward.terms);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        if (factors ? forward.terms.AreFactors() : hopper && forward.terms.AreProducts()) {
+        const bool products = forward.terms.AreProducts() || forward.terms.AreDenseProducts();
+        if (factors ? forward.terms.AreFactors() : hopper && products) {
           return RunOnHopper(arguments, forward);
         }
       }

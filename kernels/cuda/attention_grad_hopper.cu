@@ -7,12 +7,16 @@
 // dQ of all queries stays in shared memory in f32, so no tile is computed twice, no block waits for
 // another, and all sums have a fixed order. That is why there may be no more than 512 queries.
 //
+// If queries and keys are u and positions, dK is a sum over examples: that of the block's examples
+// so far is in the workspace in f32, and each example adds its own.
+//
 // One thread copies tiles to stages of shared memory. Two groups of four warps compute 64 keys
 // each; a warp has 16 of them, and P and dS of its keys are in its registers, where dV and dK take
 // them from. dQ takes dS from shared memory, and the groups add to it by turns.
 #include "kernels/cuda/attention_grad_hopper.h"
 
 #include "kernels/cuda/attention_mix.h"
+#include "kernels/cuda/attention_products.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -57,7 +61,8 @@ struct GradientMemory {
 static_assert(sizeof(GradientMemory) <= 227 << 10);
 
 struct GradientCall {
-  TensorMap queries, dy, keys, values;
+  TensorMap queries, dy, values;
+  MappedKeys keys;
   Recomputation<BFloat16> work;
 };
 
@@ -100,7 +105,7 @@ class Producer {
   __device__ void CopyKeys(int b, int own) {
     WaitFor(memory_.keys_empty, keys_parity_ ^ 1);
     ArriveExpecting(memory_.keys_full, static_cast<int>(2 * sizeof(memory_.keys)));
-    CopyTileAsync(memory_.keys[0], call_.keys, Column(), own, b, memory_.keys_full);
+    call_.keys.StartCopy(memory_.keys[0], b, share_.h, own, memory_.keys_full);
     CopyTileAsync(memory_.values[0], call_.values, Column(), own, b, memory_.keys_full);
     keys_parity_ ^= 1;
   }
@@ -150,6 +155,8 @@ class Consumer {
       keys_parity_ ^= 1;
       ArriveOnce(memory_.keys_empty);
     }
+    Fragment before[kFragments] = {};
+    if (call_.dpositions != nullptr) LoadPart(own, before);  // while dV is stored
     StoreRows(d_values_,
               {call_.dvalue, static_cast<int>(terms_.keys), kColumns, call_.dvalue_pitch,
                call_.accumulate[kValue]},
@@ -158,6 +165,38 @@ class Consumer {
               {call_.dkey, static_cast<int>(terms_.keys), kColumns, call_.dkey_pitch,
                call_.accumulate[kKey]},
               own);
+    if (call_.dpositions != nullptr) StorePart(own, before);
+  }
+
+  // Calls body(pair, n, k) for each pair of the lane's sums in the workspace: those of dK of the
+  // warp's 16 keys, elements k and k + 1 of fragment n.
+  template <typename Body>
+  __device__ __forceinline__ void ForPart(int own, const Body& body) {
+    const int row = own + WarpIndex() * 16;
+    if (row >= Chunks(terms_.keys) * kColumns) return;
+    float* sums = work_.DenseParts(share_.part, share_.h) + row * kColumns;
+#pragma unroll
+    for (int n = 0; n < kFragments; ++n) {
+#pragma unroll
+      for (int k = 0; k < 4; k += 2) {
+        float* pair = sums + FragmentRow(k) * kColumns + 8 * n + FragmentColumn(k);
+        body(*reinterpret_cast<Pair*>(pair), n, k);
+      }
+    }
+  }
+  // Loads the sums of the block's examples before.
+  __device__ __forceinline__ void LoadPart(int own, Fragment (&before)[kFragments]) {
+    if (b_ == share_.first) return;
+    ForPart(own, [&](const Pair& pair, int n, int k) {
+      before[n].sum[k] = pair.element[0];
+      before[n].sum[k + 1] = pair.element[1];
+    });
+  }
+  // Stores them with this example's.
+  __device__ __forceinline__ void StorePart(int own, const Fragment (&before)[kFragments]) {
+    ForPart(own, [&](Pair& pair, int n, int k) {
+      pair = {before[n].sum[k] + d_keys_[n].sum[k], before[n].sum[k + 1] + d_keys_[n].sum[k + 1]};
+    });
   }
 
   // Waits for the next tile of queries. Returns false if there is none.
@@ -194,7 +233,9 @@ class Consumer {
     if (call_.dvalue != nullptr) MultiplyRegisters(weights, stage.dy, d_values_);
     // Before a product has their registers: until it is complete nobody may read these.
     if (call_.dquery != nullptr) ShareScores(gradients);
-    if (call_.dkey != nullptr) MultiplyRegisters(gradients, stage.queries, d_keys_);
+    if (call_.dkey != nullptr || call_.dpositions != nullptr) {
+      MultiplyRegisters(gradients, stage.queries, d_keys_);
+    }
     line.Add(d_scores[0], memory_.skewed[WarpIndex()]);  // while the products are computed
     if (call_.dquery != nullptr) AddToQueries();
     WaitForProducts<0>(d_values_);
@@ -407,11 +448,23 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
   }
 }
 
+// The call with u and positions as queries and keys. Only the gradient of positions stays theirs.
+Backward<BFloat16> DenseAsProducts(const Backward<BFloat16>& call) {
+  Backward<BFloat16> products = call;
+  products.terms = call.terms.DenseAsProducts();
+  products.dquery = call.du;
+  products.dquery_pitch = products.terms.query_pitch;
+  products.accumulate[kQuery] = call.accumulate[kU];
+  return products;
+}
+
 }  // namespace
 
 int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
-  const bool others = inputs[kU].present() || inputs[kA].present() || inputs[kPrefixEnds].present();
-  const bool products = inputs[kQuery].present() && !others && !z.IsSparse();
+  const bool dot = inputs[kQuery].present(), dense = inputs[kU].present();
+  const bool tiles = !dense || (z.features == kColumns && !inputs[kKeyPositions].present());
+  const bool others = inputs[kA].present() || inputs[kPrefixEnds].present() || z.IsSparse();
+  const bool products = dot != dense && tiles && !others;
   if (!products || inputs[kValue].dtype != DType::kBF16 || z.head_size != kColumns ||
       z.queries > kMostQueries || sizeof(GradientMemory) > MostSharedBytes() ||
       !HasHopperCode(HopperGradientKernel<true>)) {
@@ -421,15 +474,16 @@ int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> i
 }
 
 void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
-  const Terms<BFloat16>& z = work.call.terms;
+  GradientCall call{.keys = MapKeys(work.call.terms, kKeys), .work = work};
+  if (work.call.terms.u != nullptr) call.work.call = DenseAsProducts(work.call);
+  const Terms<BFloat16>& z = call.work.call.terms;
   const int64_t columns = z.heads * kColumns;
   const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
     return MapTiles({from, z.batch, rows, columns, pitch}, tile_rows);
   };
-  const GradientCall call{map(z.query, z.queries, z.query_pitch, kQueries),
-                          map(work.call.dy, z.queries, columns, kQueries),
-                          map(z.key, z.keys, z.key_pitch, kKeys),
-                          map(z.value, z.keys, z.value_pitch, kKeys), work};
+  call.queries = map(z.query, z.queries, z.query_pitch, kQueries);
+  call.dy = map(work.call.dy, z.queries, columns, kQueries);
+  call.values = map(z.value, z.keys, z.value_pitch, kKeys);
   const Grid grid{z.heads * work.parts, kGradientThreads, sizeof(GradientMemory)};
   WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperGradientKernel<plain()>, call); });
 }

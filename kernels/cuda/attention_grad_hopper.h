@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_grad's passes over queries and keys on Hopper GPUs, in one: for heads of 64 columns in
-// bf16 whose scores are products of queries and keys, perhaps with a bias and a table.
+// bf16 whose scores are products of queries and keys or of u and positions, perhaps with a bias and
+// a table.
 #pragma once
 
 #include "kernels/cuda/attention_grad.h"
@@ -11,7 +12,7 @@ namespace syntra::attention {
 // not. `inputs` are those of attention_grad.
 int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs);
 
-// Computes dQ, dK, dV, and parts of dbias. `work.on_hopper` is set.
+// Computes dQ or dU, dK, dV, and parts of dp and dbias. `work.on_hopper` is set.
 void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
 
 }  // namespace syntra::attention

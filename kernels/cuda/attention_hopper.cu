@@ -8,6 +8,7 @@
 
 #include "base/divide.h"
 #include "kernels/cuda/attention_factors.h"
+#include "kernels/cuda/attention_products.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -63,7 +64,8 @@ struct HopperMemory {
 };
 
 struct HopperCall {
-  TensorMap queries, keys, a, b, values;  // of those that the call has
+  TensorMap queries, a, b, values;  // of those that the call has
+  MappedKeys keys;
   Forward<BFloat16> forward;
 };
 
@@ -117,7 +119,7 @@ class HopperBlock {
       if (first) CopyOwn(full);
       auto& stage = memory_.stages[turn.stage];
       if constexpr (!kFactors) {
-        CopyTileAsync(stage.keys, call_.keys, column, place.passing, b_, full);
+        call_.keys.StartCopy(stage.keys, b_, h_, place.passing, full);
       }
       CopyTileAsync(stage.values, call_.values, column, place.passing, b_, full);
     }
@@ -240,7 +242,7 @@ bool HopperServes(const Dimensions& z) {
 }
 
 void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
-  const Terms<BFloat16>& z = forward.terms;
+  Terms<BFloat16> z = forward.terms;
   const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
     return MapTiles({from, z.batch, rows, z.heads * z.head_size, pitch}, tile_rows);
   };
@@ -249,8 +251,9 @@ void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forw
     call.a = MapFactors(z, z.a, z.a_size, kQueries);
     call.b = MapFactors(z, z.b, z.b_size, kQueries);
   } else {
+    call.keys = MapKeys(z, kKeys);
+    if (z.u != nullptr) z = call.forward.terms = z.DenseAsProducts();
     call.queries = map(z.query, z.queries, z.query_pitch, kQueries);
-    call.keys = map(z.key, z.keys, z.key_pitch, kKeys);
   }
   const int64_t blocks = z.batch * z.heads * DivideUp(z.queries, kQueries);
   WithKind(z, [&]<typename Kind>(Kind) {

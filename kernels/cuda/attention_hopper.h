@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention's forward pass on Hopper GPUs, for heads of 64 columns in bf16 whose scores are
-// products of queries and keys, perhaps with a bias and a table (Terms::AreProducts), or products
-// of factors, perhaps with a bias (attention_factors.h).
+// products of queries and keys or of u and positions, perhaps with a bias and a table
+// (Terms::AreProducts, AreDenseProducts), or products of factors, perhaps with a bias
+// (attention_factors.h).
 #pragma once
 
 #include "kernels/cuda/attention_forward.h"

@@ -207,31 +207,33 @@ struct TableColumns {
   }
 };
 
-// dpositions: each thread computes an entry and looks for the keys with its position.
+// dpositions: the lanes of a warp have neighbouring features of a position, each of the block's
+// eight warps sums every eighth part, or head of a part. If examples have positions, each is a
+// part, in which a warp looks for the keys at its position.
 template <typename T>
-__global__ void DensePartsKernel(Recomputation<T> work, int64_t table_heads) {
+__global__ void DensePartsKernel(Recomputation<T> work) {
   const Terms<T>& terms = work.call.terms;
-  const int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
-  if (item >= table_heads * terms.features * terms.position_extent) return;
-  const int64_t f = item % terms.features, n = item / terms.features % terms.position_extent;
-  const int64_t table_head = item / terms.features / terms.position_extent;
+  const int64_t tiles = DivideUp(terms.features, kWarp), row = BlockIndex() / tiles;
+  const int64_t f = BlockIndex() % tiles * kWarp + LaneIndex();
+  const int64_t n = row % terms.position_extent, table_head = row / terms.position_extent;
   const int64_t first = terms.positions_per_head ? table_head : 0;
-  const int64_t end = terms.positions_per_head ? first + 1 : terms.heads;
+  const int64_t heads = terms.positions_per_head ? 1 : terms.heads;
   const int64_t width = Chunks(terms.features) * kColumns;
   float sum = 0.0f;
-  const auto add = [&](int64_t part, int64_t j) {
-    for (int64_t h = first; h < end; ++h) sum += work.DenseParts(part, h)[j * width + f];
-  };
-  if (terms.key_positions == nullptr) {
-    for (int64_t part = 0; part < work.parts && n < terms.keys; ++part) add(part, n);
-  } else {  // each part is one example
-    for (int64_t b = 0; b < terms.batch; ++b) {
+  for (int64_t item = WarpIndex(); item < work.parts * heads; item += WarpCount()) {
+    const int64_t part = item / heads;
+    const float* sums = work.DenseParts(part, first + item % heads) + f;
+    if (terms.key_positions == nullptr) {
+      if (n < terms.keys) sum += sums[n * width];
+    } else {
       for (int64_t j = 0; j < terms.keys; ++j) {
-        if (terms.KeyPosition(b, j) == n) add(b, j);
+        if (terms.KeyPosition(part, j) == n) sum += sums[j * width];
       }
     }
   }
-  StoreResult(sum,
+  const float total = SumOverWarps(sum, Shared<ColumnStorage>());
+  if (WarpIndex() != 0 || f >= terms.features) return;
+  StoreResult(total,
               work.call.dpositions + (table_head * terms.features + f) * terms.position_extent + n,
               work.call.accumulate[kPositions]);
 }
@@ -359,8 +361,8 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   }
   if (call.dpositions != nullptr) {
     const int64_t heads = z.positions_per_head ? z.heads : 1;
-    const int64_t entries = heads * z.features * z.position_extent;
-    Launch(arguments, {DivideUp(entries, kThreads), kThreads}, DensePartsKernel<T>, work, heads);
+    const int64_t blocks = heads * z.position_extent * DivideUp(z.features, kWarp);
+    Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, DensePartsKernel<T>, work);
   }
   if (call.dbias != nullptr) {
     SumLines(arguments, z.heads,

@@ -133,6 +133,23 @@ struct Terms {
   // Whether they are those of a Transformer: products without a table (AssumePlain).
   bool IsPlain() const { return AreProducts() && table == nullptr; }
 
+  // Dense scores as products: u as queries, and the rows of positions as keys of all examples.
+  Terms DenseAsProducts() const {
+    Terms products = *this;
+    products.query = u;
+    products.query_pitch = static_cast<int>(heads * features);
+    products.key = position_rows;
+    products.key_pitch = static_cast<int>(features);
+    products.u = products.position_rows = nullptr;
+    products.positions = nullptr;
+    return products;
+  }
+  // Whether they are all of the scores that are not bias or table, and their rows fill a tile.
+  bool AreDenseProducts() const {
+    return query == nullptr && u != nullptr && features == kColumns && key_positions == nullptr &&
+           DenseAsProducts().AreProducts();
+  }
+
   // Whether they are products of factors, perhaps with a bias, masked likewise (AssumeFactors).
   bool AreFactors() const {
     return query == nullptr && u == nullptr && a != nullptr && table == nullptr &&

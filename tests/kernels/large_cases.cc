@@ -342,6 +342,14 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
        {10, segments(2, 101)},
        {11, I32({2, 66})},
        {12, I32({2, 101})}});
+  // Products of u and positions, which are theirs, too: positions of each head and of all, more of
+  // them than keys, and several examples in a part of the batch.
+  const Sizes dense{2, 150, 270, 1, 64}, decoder{3, 114, 114, 4, 64}, tabled{2, 70, 130, 2, 64};
+  add("products_dense", every, dense, 64,
+      {{4, F32({64, 280})}, {8, F32({1, 419})}, {9, segments(2, 150)}, {10, segments(2, 270)}});
+  add("products_dense_heads", no_later, decoder, 64,
+      {{4, F32({4, 64, 120})}, {9, segments(3, 114)}, {10, segments(3, 114)}});
+  add("products_dense_table", every, tabled, 64, {{4, F32({64, 130})}, {7, F32({2, 70, 130})}});
   AddFactors(cases);
 }
 
