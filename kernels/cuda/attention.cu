@@ -150,8 +150,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       }
       prepared.Run(arguments, forward.terms);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        const bool products = forward.terms.AreProducts() || forward.terms.AreDenseProducts();
-        if (factors ? forward.terms.AreFactors() : hopper && products) {
+        if (factors ? forward.terms.AreFactors() : hopper && forward.terms.AreTileProducts()) {
           return RunOnHopper(arguments, forward);
         }
       }

@@ -61,8 +61,7 @@ struct GradientMemory {
 static_assert(sizeof(GradientMemory) <= 227 << 10);
 
 struct GradientCall {
-  TensorMap queries, dy, values;
-  MappedKeys keys;
+  MappedRows queries, dy, keys, values;
   Recomputation<BFloat16> work;
 };
 
@@ -94,8 +93,8 @@ class Producer {
       ArriveExpecting(full, more ? static_cast<int>(sizeof(Stage)) : 0);
       if (more) {
         Stage& stage = memory_.stages[turn_.stage];
-        CopyTileAsync(stage.queries, call_.queries, Column(), place.passing, b, full);
-        CopyTileAsync(stage.dy, call_.dy, Column(), place.passing, b, full);
+        call_.queries.StartCopy(stage.queries, b, share_.h, place.passing, full);
+        call_.dy.StartCopy(stage.dy, b, share_.h, place.passing, full);
       }
       turn_ = turn_.Next();
       if (!more) return;
@@ -106,11 +105,9 @@ class Producer {
     WaitFor(memory_.keys_empty, keys_parity_ ^ 1);
     ArriveExpecting(memory_.keys_full, static_cast<int>(2 * sizeof(memory_.keys)));
     call_.keys.StartCopy(memory_.keys[0], b, share_.h, own, memory_.keys_full);
-    CopyTileAsync(memory_.values[0], call_.values, Column(), own, b, memory_.keys_full);
+    call_.values.StartCopy(memory_.values[0], b, share_.h, own, memory_.keys_full);
     keys_parity_ ^= 1;
   }
-
-  __device__ int Column() const { return share_.h * kColumns; }
 
   const GradientCall& call_;
   const Terms<BFloat16>& terms_;
@@ -448,14 +445,12 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
   }
 }
 
-// The call with u and positions as queries and keys. Only the gradient of positions stays theirs.
-Backward<BFloat16> DenseAsProducts(const Backward<BFloat16>& call) {
-  Backward<BFloat16> products = call;
-  products.terms = call.terms.DenseAsProducts();
-  products.dquery = call.du;
-  products.dquery_pitch = products.terms.query_pitch;
-  products.accumulate[kQuery] = call.accumulate[kU];
-  return products;
+// Makes u and positions queries and keys. Only the gradient of positions stays theirs.
+void TakeDenseAsProducts(Backward<BFloat16>& call) {
+  call.terms = call.terms.AsProducts();
+  call.dquery = call.du;
+  call.dquery_pitch = call.terms.query_pitch;
+  call.accumulate[kQuery] = call.accumulate[kU];
 }
 
 }  // namespace
@@ -474,16 +469,17 @@ int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> i
 }
 
 void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
-  GradientCall call{.keys = MapKeys(work.call.terms, kKeys), .work = work};
-  if (work.call.terms.u != nullptr) call.work.call = DenseAsProducts(work.call);
+  GradientCall call{.work = work};
   const Terms<BFloat16>& z = call.work.call.terms;
-  const int64_t columns = z.heads * kColumns;
-  const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
-    return MapTiles({from, z.batch, rows, columns, pitch}, tile_rows);
-  };
-  call.queries = map(z.query, z.queries, z.query_pitch, kQueries);
-  call.dy = map(work.call.dy, z.queries, columns, kQueries);
-  call.values = map(z.value, z.keys, z.value_pitch, kKeys);
+  if (z.u != nullptr) {
+    call.keys = MapPositions(z, kKeys);
+    TakeDenseAsProducts(call.work.call);
+  } else {
+    call.keys = MapRows(z, z.key, z.keys, z.key_pitch, kKeys);
+  }
+  call.queries = MapRows(z, z.query, z.queries, z.query_pitch, kQueries);
+  call.dy = MapRows(z, work.call.dy, z.queries, z.heads * kColumns, kQueries);
+  call.values = MapRows(z, z.value, z.keys, z.value_pitch, kKeys);
   const Grid grid{z.heads * work.parts, kGradientThreads, sizeof(GradientMemory)};
   WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperGradientKernel<plain()>, call); });
 }

@@ -2,8 +2,9 @@
 // A block computes 128 queries of one (example, head). One thread of it finds the tiles of keys
 // that are needed and copies them to stages of shared memory; eight warps compute 16 queries each,
 // with products of four warps. Barriers say when a stage is full and when it is empty. The rest is
-// as on other GPUs (attention.cu). If scores are products of factors (attention_factors.h), these
-// take the place of the queries, and no keys are copied.
+// as on other GPUs (attention.cu). u and positions are copied and multiplied as queries and keys
+// are (attention_products.h). If scores are products of factors (attention_factors.h), these take
+// the place of the queries, and no keys are copied.
 #include "kernels/cuda/attention_hopper.h"
 
 #include "base/divide.h"
@@ -18,12 +19,14 @@ constexpr int kConsumers = 2 * kProductWarps;  // warps
 constexpr int kQueries = 16 * kConsumers, kKeys = kPassing<BFloat16>;
 constexpr int kHopperThreads = (kConsumers + 1) * kWarp;
 
-// The scores that a kernel is compiled for: products of queries and keys, without a table if they
-// are plain, or products of factors with kFactors elements of a.
-template <bool kIsPlain, int kFactors>
+// The scores that a kernel is compiled for: kScoreProducts products of rows and keys, without a
+// table if they are plain, or products of factors with kFactors elements of a.
+template <bool kIsPlain, int kScoreProducts, int kFactors = 0>
 struct Kind {
   static constexpr bool kPlain = kIsPlain;
-  static constexpr int kSizeA = kFactors;
+  static constexpr int kProducts = kScoreProducts, kSizeA = kFactors;
+  // A block's own tiles: of each product, or of a and b.
+  static constexpr int kOwnTiles = kFactors > 0 ? 2 : kProducts;
 };
 
 // The blocks of a multiprocessor: as many as registers allow. Calls with tables need more.
@@ -35,37 +38,33 @@ constexpr int kStages = 3;
 using OwnTile = BFloat16[kQueries * kColumns];
 using PassingTile = BFloat16[kKeys * kColumns];
 
-template <bool kFactors>
-struct Operands {
-  struct Own {
-    alignas(1024) OwnTile queries;
-  };
-  struct Stage {
-    alignas(1024) PassingTile keys, values;
-  };
-};
-template <>
-struct Operands<true> {
-  struct Own {
-    alignas(1024) OwnTile a, b;
-  };
-  struct Stage {
-    alignas(1024) PassingTile values;
-  };
+// The keys of each product, and the values.
+template <typename Kind>
+struct Stage {
+  alignas(1024) PassingTile tiles[Kind::kProducts + 1];
+
+  __device__ PassingTile& Values() { return tiles[Kind::kProducts]; }
 };
 
-template <bool kFactors>
+template <typename Kind>
 struct HopperMemory {
-  typename Operands<kFactors>::Own own;
-  typename Operands<kFactors>::Stage stages[kStages];
-  SumsBuffer sums[kConsumers];
+  alignas(1024) OwnTile own[Kind::kOwnTiles];
+  union {
+    Stage<Kind> stages[kStages];
+    SumsBuffer sums[kConsumers];  // when no stage is in use any more
+  };
   Place places[kStages];  // of the stages' tiles
   Ring<kStages> ring;
+  Barrier done;  // the consumers with all stages
 };
 
+// What two blocks of a multiprocessor can have.
+static_assert(sizeof(HopperMemory<Kind<true, 2>>) <= (227 << 10) / 2 - 1024);
+
+constexpr int kMostProducts = 2;
 struct HopperCall {
-  TensorMap queries, a, b, values;  // of those that the call has
-  MappedKeys keys;
+  MappedRows own[kMostProducts], keys[kMostProducts];  // of those that the call has
+  MappedRows values;
   Forward<BFloat16> forward;
 };
 
@@ -86,6 +85,7 @@ class HopperBlock {
   __device__ __forceinline__ void Run() {
     if (ThreadIndex() == 0) {
       memory_.ring.Make(1, kConsumers);
+      MakeBarrier(memory_.done, kConsumers);
       FenceAsync();
     }
     SyncThreads();
@@ -97,15 +97,12 @@ class HopperBlock {
   }
 
  private:
-  static constexpr bool kFactors = Kind::kSizeA > 0;
-  using Memory = HopperMemory<kFactors>;
-  static constexpr int kOwnBytes = sizeof(Memory::own);
-  static constexpr int kStageBytes = sizeof(Memory::stages) / kStages;
+  using Memory = HopperMemory<Kind>;
+  static constexpr int kOwnBytes = sizeof(Memory::own), kStageBytes = sizeof(Stage<Kind>);
   static constexpr int kNoTile = -1;  // instead of a place's first key: there are no more tiles
 
   // Copies the queries or factors, and the tiles of keys and values that FindNext finds.
   __device__ __forceinline__ void Produce() {
-    const int column = h_ * kColumns;
     Place place{first_query_, -kKeys, {}};
     bool first = true;
     for (Turn<kStages> turn;; turn = turn.Next(), first = false) {
@@ -116,22 +113,14 @@ class HopperBlock {
       Barrier& full = memory_.ring.full[turn.stage];
       ArriveExpecting(full, more ? kStageBytes + (first ? kOwnBytes : 0) : 0);
       if (!more) return;
-      if (first) CopyOwn(full);
-      auto& stage = memory_.stages[turn.stage];
-      if constexpr (!kFactors) {
-        call_.keys.StartCopy(stage.keys, b_, h_, place.passing, full);
+      for (int n = 0; n < Kind::kOwnTiles && first; ++n) {
+        call_.own[n].StartCopy(memory_.own[n], b_, h_, first_query_, full);
       }
-      CopyTileAsync(stage.values, call_.values, column, place.passing, b_, full);
-    }
-  }
-
-  __device__ __forceinline__ void CopyOwn(Barrier& full) {
-    if constexpr (kFactors) {
-      CopyTileAsync(memory_.own.a, call_.a, h_ * Kind::kSizeA, first_query_, b_, full);
-      CopyTileAsync(memory_.own.b, call_.b, ColumnsOfB(h_, terms_.b_size).first, first_query_, b_,
-                    full);
-    } else {
-      CopyTileAsync(memory_.own.queries, call_.queries, h_ * kColumns, first_query_, b_, full);
+      Stage<Kind>& stage = memory_.stages[turn.stage];
+      for (int n = 0; n < Kind::kProducts; ++n) {
+        call_.keys[n].StartCopy(stage.tiles[n], b_, h_, place.passing, full);
+      }
+      call_.values.StartCopy(stage.Values(), b_, h_, place.passing, full);
     }
   }
 
@@ -140,8 +129,9 @@ class HopperBlock {
     Turn<kStages> turn;
     bool more = Start(turn);
     while (more) {
-      if constexpr (kFactors) {
-        RowFactors<Kind::kSizeA>(memory_.own.a, memory_.own.b, ColumnsOfB(h_, terms_.b_size).shift)
+      if constexpr (Kind::kSizeA > 0) {
+        RowFactors<Kind::kSizeA>(memory_.own[0], memory_.own[1],
+                                 ColumnsOfB(h_, terms_.b_size).shift)
             .AddTo(scores_[0], place_.passing);
       } else {
         AddProducts(turn.stage);
@@ -154,6 +144,9 @@ class HopperBlock {
       turn = turn.Next();
       more = Start(turn);
     }
+    // The last products of all warps are complete. Their stages get the rows.
+    if (LaneIndex() == 0) Arrive(memory_.done);
+    WaitFor(memory_.done, 0);
     rows_.Store(forward_, b_, h_, first_query_, memory_.sums[WarpIndex()]);
   }
 
@@ -169,13 +162,15 @@ class HopperBlock {
 
   // Adds the products of queries and keys to the scores.
   __device__ __forceinline__ void AddProducts(int stage) {
-    constexpr int kRows = 16 * kProductWarps;
-    const BFloat16* queries = memory_.own.queries + WarpIndex() / kProductWarps * kRows * kColumns;
-    const BFloat16* keys = memory_.stages[stage].keys;
+    const int first = WarpIndex() / kProductWarps * (16 * kProductWarps) * kColumns;
     FenceProducts(scores_[0]);
 #pragma unroll
-    for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync(scores_[0], TileDescriptor(queries + k), TileDescriptor(keys + k));
+    for (int n = 0; n < Kind::kProducts; ++n) {
+      const BFloat16 *queries = memory_.own[n] + first, *keys = memory_.stages[stage].tiles[n];
+#pragma unroll
+      for (int k = 0; k < kColumns; k += 16) {
+        MultiplyAsync(scores_[0], TileDescriptor(queries + k), TileDescriptor(keys + k));
+      }
     }
     CommitProducts();
     WaitForProducts(scores_[0]);
@@ -184,7 +179,7 @@ class HopperBlock {
   // Adds the products of weights and values to y.
   __device__ __forceinline__ void AddValues(int stage) {
     constexpr int kSteps = kKeys / 16;
-    const BFloat16* values = memory_.stages[stage].values;
+    const BFloat16* values = memory_.stages[stage].Values();
     Fragment(&y)[kFragments] = rows_.y[0][0];
     FragmentA weights[kSteps];
 #pragma unroll
@@ -230,34 +225,48 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, kBlocks<Kind>)
 template <typename Body>
 void WithKind(const Terms<BFloat16>& terms, const Body& body) {
   if (terms.a != nullptr) {
-    return WithFactorSize(terms.a_size, [&](auto size) { body(Kind<false, size()>()); });
+    return WithFactorSize(terms.a_size, [&](auto size) { body(Kind<false, 0, size()>()); });
   }
-  WithPlain(terms, [&](auto plain) { body(Kind<plain(), 0>()); });
+  WithPlain(terms.AsProducts(), [&](auto plain) {
+    if (terms.query != nullptr && terms.u != nullptr) return body(Kind<plain(), 2>());
+    body(Kind<plain(), 1>());
+  });
+}
+
+// Maps the operands of the scores.
+void MapScores(const Terms<BFloat16>& terms, HopperCall& call) {
+  if (terms.a != nullptr) {
+    const auto factor = [&](const BFloat16* from, int64_t size) {
+      return MappedRows{MapFactors(terms, from, size, kQueries), static_cast<int>(size)};
+    };
+    call.own[0] = factor(terms.a, terms.a_size);
+    call.own[1] = factor(terms.b, terms.b_size);
+    return;
+  }
+  int n = 0;
+  if (terms.query != nullptr) {
+    call.own[n] = MapRows(terms, terms.query, terms.queries, terms.query_pitch, kQueries);
+    call.keys[n++] = MapRows(terms, terms.key, terms.keys, terms.key_pitch, kKeys);
+  }
+  if (terms.u != nullptr) {
+    call.own[n] = MapRows(terms, terms.u, terms.queries, terms.heads * kColumns, kQueries);
+    call.keys[n] = MapPositions(terms, kKeys);
+  }
 }
 
 }  // namespace
 
 bool HopperServes(const Dimensions& z) {
-  return z.head_size == kColumns && HasHopperCode(HopperKernel<Kind<true, 0>>);
+  return z.head_size == kColumns && HasHopperCode(HopperKernel<Kind<true, 1>>);
 }
 
 void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
-  Terms<BFloat16> z = forward.terms;
-  const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
-    return MapTiles({from, z.batch, rows, z.heads * z.head_size, pitch}, tile_rows);
-  };
-  HopperCall call{.values = map(z.value, z.keys, z.value_pitch, kKeys), .forward = forward};
-  if (z.a != nullptr) {
-    call.a = MapFactors(z, z.a, z.a_size, kQueries);
-    call.b = MapFactors(z, z.b, z.b_size, kQueries);
-  } else {
-    call.keys = MapKeys(z, kKeys);
-    if (z.u != nullptr) z = call.forward.terms = z.DenseAsProducts();
-    call.queries = map(z.query, z.queries, z.query_pitch, kQueries);
-  }
+  const Terms<BFloat16>& z = forward.terms;
+  HopperCall call{.values = MapRows(z, z.value, z.keys, z.value_pitch, kKeys), .forward = forward};
+  MapScores(z, call);
   const int64_t blocks = z.batch * z.heads * DivideUp(z.queries, kQueries);
   WithKind(z, [&]<typename Kind>(Kind) {
-    const Grid grid{blocks, kHopperThreads, sizeof(HopperMemory<(Kind::kSizeA > 0)>)};
+    const Grid grid{blocks, kHopperThreads, sizeof(HopperMemory<Kind>)};
     Launch(arguments, grid, HopperKernel<Kind>, call);
   });
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention's forward pass on Hopper GPUs, for heads of 64 columns in bf16 whose scores are
-// products of queries and keys or of u and positions, perhaps with a bias and a table
-// (Terms::AreProducts, AreDenseProducts), or products of factors, perhaps with a bias
-// (attention_factors.h).
+// products of queries and keys, of u and positions, or both, perhaps with a bias and a table
+// (Terms::AreTileProducts), or products of factors, perhaps with a bias (attention_factors.h).
 #pragma once
 
 #include "kernels/cuda/attention_forward.h"

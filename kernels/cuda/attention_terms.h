@@ -133,21 +133,24 @@ struct Terms {
   // Whether they are those of a Transformer: products without a table (AssumePlain).
   bool IsPlain() const { return AreProducts() && table == nullptr; }
 
-  // Dense scores as products: u as queries, and the rows of positions as keys of all examples.
-  Terms DenseAsProducts() const {
+  // The terms without u, of which the rows are as those of queries, and those of positions as those
+  // of keys. Without queries they take their place.
+  Terms AsProducts() const {
     Terms products = *this;
-    products.query = u;
-    products.query_pitch = static_cast<int>(heads * features);
-    products.key = position_rows;
-    products.key_pitch = static_cast<int>(features);
+    if (query == nullptr) {
+      products.query = u;
+      products.query_pitch = static_cast<int>(heads * features);
+      products.key = position_rows;
+      products.key_pitch = static_cast<int>(features);
+    }
     products.u = products.position_rows = nullptr;
     products.positions = nullptr;
     return products;
   }
-  // Whether they are all of the scores that are not bias or table, and their rows fill a tile.
-  bool AreDenseProducts() const {
-    return query == nullptr && u != nullptr && features == kColumns && key_positions == nullptr &&
-           DenseAsProducts().AreProducts();
+  // Whether they are products of whole tiles: of queries and keys, of u and positions, or both.
+  bool AreTileProducts() const {
+    const bool tiles = u == nullptr || (features == kColumns && key_positions == nullptr);
+    return tiles && AsProducts().AreProducts();
   }
 
   // Whether they are products of factors, perhaps with a bias, masked likewise (AssumeFactors).

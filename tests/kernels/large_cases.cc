@@ -350,6 +350,11 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
   add("products_dense_heads", no_later, decoder, 64,
       {{4, F32({4, 64, 120})}, {9, segments(3, 114)}, {10, segments(3, 114)}});
   add("products_dense_table", every, tabled, 64, {{4, F32({64, 130})}, {7, F32({2, 70, 130})}});
+  // Both together.
+  add("products_both", every, dense, 64,
+      {{1, keys(dense)}, {4, F32({64, 280})}, {9, segments(2, 150)}, {10, segments(2, 270)}});
+  add("products_both_table", no_later, tabled, 64,
+      {{1, keys(tabled)}, {4, F32({2, 64, 140})}, {7, F32({2, 70, 130})}});
   AddFactors(cases);
 }
 
