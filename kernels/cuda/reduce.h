@@ -12,8 +12,11 @@ namespace syntra::gpu {
 inline constexpr int64_t kMostParts = 264;
 inline int64_t PartsOf(int64_t rows) { return std::clamp<int64_t>(rows / 16, 1, kMostParts); }
 
+// Threads of a block that sums few columns of many rows: many, as each waits for memory.
+inline constexpr int kColumnThreads = 512;
+
 struct ColumnStorage {
-  float sum[kThreads / kWarp][kWarp];
+  float sum[kColumnThreads / kWarp][kWarp];
 };
 
 // The sum of the values that the lanes with the same index have in all warps of the block, in a
@@ -29,14 +32,13 @@ __device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
 }
 
 // result[j] (+)= sum over parts of partial[part, j]. The lanes of a warp have 32 columns, each of
-// the block's eight warps sums every eighth part.
+// the block's warps sums every n-th part, where n is the number of warps.
 template <typename Result>
 __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t width, Result* result,
                                bool accumulate) {
   const int64_t column = BlockIndex() * kWarp + LaneIndex();
   float sum = 0.0f;
   if (column < width) {
-#pragma unroll 8  // loads that wait for memory together
     for (int64_t part = WarpIndex(); part < parts; part += WarpCount()) {
       sum += partial[part * width + column];
     }
@@ -49,8 +51,8 @@ __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t widt
 template <typename Result>
 void SumParts(const KernelArguments& call, const float* partial, int64_t parts, int64_t width,
               Result* result, bool accumulate) {
-  Launch(call, {DivideUp(width, kWarp), kThreads, sizeof(ColumnStorage)}, SumPartsKernel<Result>,
-         partial, parts, width, result, accumulate);
+  Launch(call, {DivideUp(width, kWarp), kColumnThreads, sizeof(ColumnStorage)},
+         SumPartsKernel<Result>, partial, parts, width, result, accumulate);
 }
 
 // The largest number of parts of a sum over elements.
