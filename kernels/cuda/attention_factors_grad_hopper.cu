@@ -216,14 +216,14 @@ class QueryBlock {
   // dP = dY V^T. The stage is empty then.
   __device__ __forceinline__ void MultiplyByValues() {
     const int group = WarpIndex() / kProductWarps;
-    const BFloat16* dy = memory_.own.dy + group * 16 * kProductWarps * kColumns;
-    const BFloat16* values = memory_.values[turn_.stage];
+    const uint64_t dy = TileDescriptor(memory_.own.dy + group * 16 * kProductWarps * kColumns),
+                   values = TileDescriptor(memory_.values[turn_.stage]);
 #pragma unroll
     for (Fragment& fragment : d_scores_) fragment = {};
     FenceProducts(d_scores_);
 #pragma unroll
     for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync(d_scores_, TileDescriptor(dy + k), TileDescriptor(values + k));
+      MultiplyAsync(d_scores_, Further(dy, k), Further(values, k));
     }
     CommitProducts();
     WaitForProducts(d_scores_);
@@ -406,10 +406,11 @@ class KeyBlock {
     for (int k = 0; k < kSteps; ++k) {
       weights[k] = RowsOf(scores[0][2 * k], scores[0][2 * k + 1]);
     }
+    const uint64_t dy = TileDescriptor(stage.dy);
     FenceProducts(d_values_, weights);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(d_values_, weights[k], TileDescriptor(stage.dy + 16 * k * kColumns));
+      MultiplyAsync(d_values_, weights[k], Further(dy, 16 * k * kColumns));
     }
     CommitProducts();
     WaitForProducts(d_values_);

@@ -166,10 +166,11 @@ class HopperBlock {
     FenceProducts(scores_[0]);
 #pragma unroll
     for (int n = 0; n < Kind::kProducts; ++n) {
-      const BFloat16 *queries = memory_.own[n] + first, *keys = memory_.stages[stage].tiles[n];
+      const uint64_t queries = TileDescriptor(memory_.own[n] + first),
+                     keys = TileDescriptor(memory_.stages[stage].tiles[n]);
 #pragma unroll
       for (int k = 0; k < kColumns; k += 16) {
-        MultiplyAsync(scores_[0], TileDescriptor(queries + k), TileDescriptor(keys + k));
+        MultiplyAsync(scores_[0], Further(queries, k), Further(keys, k));
       }
     }
     CommitProducts();
@@ -179,7 +180,7 @@ class HopperBlock {
   // Adds the products of weights and values to y.
   __device__ __forceinline__ void AddValues(int stage) {
     constexpr int kSteps = kKeys / 16;
-    const BFloat16* values = memory_.stages[stage].Values();
+    const uint64_t values = TileDescriptor(memory_.stages[stage].Values());
     Fragment(&y)[kFragments] = rows_.y[0][0];
     FragmentA weights[kSteps];
 #pragma unroll
@@ -189,7 +190,7 @@ class HopperBlock {
     FenceProducts(y, weights);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(y, weights[k], TileDescriptor(values + 16 * k * kColumns));
+      MultiplyAsync(y, weights[k], Further(values, 16 * k * kColumns));
     }
     CommitProducts();
     WaitForProducts(y);

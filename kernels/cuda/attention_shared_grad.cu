@@ -194,16 +194,17 @@ struct LineGradient {
   }
 };
 
-// The lanes of a warp have neighbouring lines, each of the block's eight warps sums every eighth
-// query.
+// The lanes of a warp have neighbouring lines, each of the block's warps sums every n-th query,
+// where n is the number of warps.
 template <typename T>
-__global__ void LineGradientKernel(LineGradient<T> call) {
+__global__ void __launch_bounds__(kColumnThreads) LineGradientKernel(LineGradient<T> call) {
   const SharedScores<T>& scores = call.sums.scores;
   const int64_t tiles = DivideUp(call.lines, kWarp), head = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   const int64_t end = call.heads == 1 ? scores.heads : head + 1;
   float sum = 0.0f;
   for (int64_t h = head; h < end; ++h) {
+#pragma unroll 4  // loads that wait for memory together
     for (int64_t i = WarpIndex(); i < scores.queries; i += WarpCount()) {
       const int64_t key = call.Key(line, i);
       if (key >= 0 && key < scores.keys) sum += call.sums.Gradient(h, i, key);
@@ -217,7 +218,7 @@ __global__ void LineGradientKernel(LineGradient<T> call) {
 template <typename T>
 void SumLines(const KernelArguments& arguments, const LineGradient<T>& call) {
   const int64_t blocks = call.heads * DivideUp(call.lines, kWarp);
-  Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
+  Launch(arguments, {blocks, kColumnThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
 }
 
 int64_t ScoreTiles(const Dimensions& z) {

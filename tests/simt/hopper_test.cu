@@ -244,7 +244,7 @@ TEST(Hopper, TilesAreZeroBesideTheTensor) {
   std::vector<Line<BFloat16>> lines(kSide * kSide / kEight);
   for (Line<BFloat16>& line : lines) std::ranges::fill(line.element, ToBFloat16(1.0f));
   const TensorMap map = MapTiles({lines[0].element, 1, kSide, kSide, kSide}, kSide);
-  for (const auto& [column, row] : {std::pair(-8, -3), std::pair(-5, 60), std::pair(16, -64)}) {
+  for (const auto& [column, row] : {std::pair(-8, -3), std::pair(24, 60), std::pair(16, -64)}) {
     SCOPED_TRACE(fmt::format("from row {}, column {}", row, column));
     std::vector<BFloat16> to(kSide * kSide);
     Launch(KernelArguments{}, {1, kWarp, sizeof(OneTile)}, CopyTileTo, to.data(), map, column, row);
@@ -257,6 +257,15 @@ TEST(Hopper, TilesAreZeroBesideTheTensor) {
           << "row " << from_row << ", column " << from_column;
     }
   }
+}
+
+TEST(Hopper, TilesBeginAtMultiplesOf16Bytes) {
+  std::vector<Line<BFloat16>> lines(kSide * kSide / kEight);
+  const TensorMap map = MapTiles({lines[0].element, 1, kSide, kSide, kSide}, kSide);
+  std::vector<BFloat16> to(kSide * kSide);
+  Launch(KernelArguments{}, {1, kWarp, sizeof(OneTile)}, CopyTileTo, to.data(), map, 4, 0);
+  const std::string complaints = simt::TakeComplaints();
+  EXPECT_NE(complaints.find("copies from column 4"), std::string::npos) << complaints;
 }
 
 TEST(Hopper, BarriersInSharedMemoryOrderIt) { EXPECT_EQ(ComplaintsOfHandover(true), ""); }
