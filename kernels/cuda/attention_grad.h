@@ -159,39 +159,25 @@ class LineEntries {
 template <typename T>
 using RowScores = Fragment[1][kPassingFragments<T>];
 
-// Computes P from S, which is masked. statistics(n, k) returns those of the query of element k of
-// fragment n.
+// Computes P and dS from S, which is masked, and dP.
 template <typename T, typename Statistics>
-__device__ __forceinline__ void FinishProbabilities(const Statistics& statistics,
-                                                    RowScores<T>& scores) {
+__device__ __forceinline__ void FinishScores(const Statistics& statistics, RowScores<T>& scores,
+                                             RowScores<T>& d_scores) {
 #pragma unroll
   for (int n = 0; n < kPassingFragments<T>; ++n) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
+      const RowStatistics row = statistics(n, k);
       float& p = scores[0][n].sum[k];
-      p = Exponential<T>(p, statistics(n, k).offset);
-    }
-  }
-}
-
-// Computes dS from P and dP.
-template <typename T, typename Statistics>
-__device__ __forceinline__ void FinishScoreGradients(const Statistics& statistics,
-                                                     const RowScores<T>& probabilities,
-                                                     RowScores<T>& d_scores) {
-#pragma unroll
-  for (int n = 0; n < kPassingFragments<T>; ++n) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      float& gradient = d_scores[0][n].sum[k];
-      gradient = probabilities[0][n].sum[k] * (gradient - statistics(n, k).mean);
+      p = Exponential<T>(p, row.offset);
+      d_scores[0][n].sum[k] = p * (d_scores[0][n].sum[k] - row.mean);
     }
   }
 }
 
 // Computes P and dS. `scores` must hold the terms that are not products. `own` and `passing` are
-// the tiles of both sides in the order in which Side copies them. `statistics` are those of
-// FinishProbabilities.
+// the tiles of both sides in the order in which Side copies them. statistics(n, k) returns those of
+// the query of element k of fragment n.
 template <bool kOfKeys, typename T, typename Statistics>
 __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, int64_t h,
                                              const Place& place, const Side<T>& side, const T* own,
@@ -204,8 +190,7 @@ __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, i
   const int first = side.Scores();
   AddScoresOfTiles(side.value.TileCount(), own + first * kOwnTile<T, 1>,
                    passing + first * kPassingTile<T>, d_scores);
-  FinishProbabilities<T>(statistics, scores);
-  FinishScoreGradients<T>(statistics, scores, d_scores);
+  FinishScores<T>(statistics, scores, d_scores);
 }
 
 // The numbers of tiles of a call.

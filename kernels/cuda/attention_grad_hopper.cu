@@ -42,11 +42,6 @@ struct alignas(16) Sums {
   Fragment of_lane[kWarp];
 };
 
-// Those of the queries of two neighbouring columns, which one access loads.
-struct alignas(16) StatisticsPair {
-  RowStatistics of_column[2];
-};
-
 struct GradientMemory {
   alignas(1024) RowTile keys[kGroups], values[kGroups];
   Stage stages[kStages];
@@ -134,20 +129,26 @@ class Consumer {
     StartLine();
     for (int tile = group_; tile < kMostQueries / kQueries; tile += kGroups) SetZero(tile);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
-      WaitTogether(0);
+      WaitTogether();
       for (int own = 0; own < terms_.keys; own += kKeys) ComputeKeys(own);
-      WaitTogether(1);
+      WaitTogether();
       StoreQueries();
     }
   }
 
  private:
+  using WarpSums = Fragment[1][kFragments];
+
   __device__ __forceinline__ void ComputeKeys(int own) {
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) d_keys_[n] = d_values_[n] = {};
-    if (FindTile()) {
-      WaitFor(memory_.keys_full, keys_parity_);
-      ComputeTiles();
+    bool any = false;
+    while (FindTile()) {
+      if (!any) WaitFor(memory_.keys_full, keys_parity_);
+      any = true;
+      ComputeTile();
+    }
+    if (any) {
       keys_parity_ ^= 1;
       ArriveOnce(memory_.keys_empty);
     }
@@ -205,101 +206,57 @@ class Consumer {
     return false;
   }
 
-  // Computes the tile found last and those that follow. The threads add a tile's products to dQ
-  // when S and dP of the next tile have begun, so that the tensor cores have work meanwhile.
-  __device__ __forceinline__ void ComputeTiles() {
-    Fragment sums[kFragments] = {};
-    int before = kNoTile;  // the first of the queries to which `sums` belong
-    do {
-      StartTile();
-      // They are complete. But without this ptxas moves them while other products are under way,
-      // and then waits after each product.
-      WaitForProducts<2>(sums);
-      if (before != kNoTile) AddToQueries(sums, before);
-      before = place_.passing;
-      FinishTile(sums);
-    } while (FindTile());
-    AddToQueries(sums, before);
-  }
-
-  // Starts S and dP.
-  __device__ __forceinline__ void StartTile() {
+  __device__ __forceinline__ void ComputeTile() {
     const Stage& stage = memory_.stages[turn_.stage];
-    StartScores<true>(terms_, b_, share_.h, place_, scores_);
+    LineEntries<BFloat16> line(LineOfTile());
+    WarpSums scores, d_scores;
+    StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
-    for (Fragment& fragment : d_scores_[0]) fragment = {};
-    MultiplyByRows(memory_.keys[group_], stage.queries, scores_[0]);
-    MultiplyByRows(memory_.values[group_], stage.dy, d_scores_[0]);
-  }
-
-  // Adds to dV and dK, and sets `sums` to what the tile adds to dQ. Computes also those of them
-  // that the caller does not need, which is rare: the waits count the products.
-  __device__ __forceinline__ void FinishTile(Fragment (&sums)[kFragments]) {
-    const Stage& stage = memory_.stages[turn_.stage];
-    StatisticsPair pairs[kFragments];
-    LoadStatistics(pairs);
-    const auto statistics = [&](int n, int k) { return pairs[n].of_column[k % 2]; };
-    FragmentA weights[kSteps], gradients[kSteps];
-    WaitForProducts<1>(scores_[0]);
-    MaskScores<true>(terms_, b_, share_.h, place_, scores_);
-    FinishProbabilities<BFloat16>(statistics, scores_);
-    SetRows(scores_[0], weights);
-    MultiplyRegisters(weights, stage.dy, d_values_);
-    WaitForProducts<1>(d_scores_[0]);
-    FinishScoreGradients<BFloat16>(statistics, scores_, d_scores_);
-    SetRows(d_scores_[0], gradients);
-    // Before a product has their registers: until it is complete nobody may read these.
-    ShareScores(gradients);
-    MultiplyRegisters(gradients, stage.queries, d_keys_);
-    MultiplyByKeys(sums);
-    AddToBias();
-    WaitForProducts<0>(d_values_, weights);
-    WaitForProducts<0>(d_keys_, gradients);
-    WaitForProducts<0>(sums);
-    Release();
-  }
-
-  __device__ __forceinline__ void LoadStatistics(StatisticsPair (&pairs)[kFragments]) const {
+    for (Fragment& fragment : d_scores[0]) fragment = {};
+    MultiplyByRows(memory_.keys[group_], stage.queries, scores[0]);
+    MultiplyByRows(memory_.values[group_], stage.dy, d_scores[0]);
+    WaitForProducts<1>(scores[0]);
+    MaskScores<true>(terms_, b_, share_.h, place_, scores);
+    WaitForProducts<0>(d_scores[0]);
     const RowStatistics* rows = work_.StatisticsOf(b_, share_.h) + place_.passing;
+    FinishScores<BFloat16>([&](int n, int k) { return rows[8 * n + FragmentColumn(k)]; }, scores,
+                           d_scores);
+    FragmentA weights[kSteps], gradients[kSteps];
 #pragma unroll
-    for (int n = 0; n < kFragments; ++n) {
-      pairs[n] = *reinterpret_cast<const StatisticsPair*>(rows + 8 * n + FragmentColumn(0));
+    for (int k = 0; k < kSteps; ++k) {
+      weights[k] = RowsOf(scores[0][2 * k], scores[0][2 * k + 1]);
+      gradients[k] = RowsOf(d_scores[0][2 * k], d_scores[0][2 * k + 1]);
     }
-  }
-
-  __device__ __forceinline__ static void SetRows(const Fragment (&sums)[kFragments],
-                                                 FragmentA (&rows)[kSteps]) {
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) rows[k] = RowsOf(sums[2 * k], sums[2 * k + 1]);
-  }
-
-  // Adds dS to the warp's line of dbias.
-  __device__ __forceinline__ void AddToBias() {
-    if (line_ == nullptr) return;
-    const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
-    LineEntries<BFloat16>(line_ + from + place_.passing)
-        .Add(d_scores_[0], memory_.skewed[WarpIndex()]);
+    if (call_.dvalue != nullptr) MultiplyRegisters(weights, stage.dy, d_values_);
+    // Before a product has their registers: until it is complete nobody may read these.
+    if (call_.dquery != nullptr) ShareScores(gradients);
+    if (call_.dkey != nullptr || call_.dpositions != nullptr) {
+      MultiplyRegisters(gradients, stage.queries, d_keys_);
+    }
+    line.Add(d_scores[0], memory_.skewed[WarpIndex()]);  // while the products are computed
+    if (call_.dquery != nullptr) AddToQueries();
+    WaitForProducts<0>(d_values_);
+    WaitForProducts<0>(d_keys_);
+    Release();
   }
 
   // Starts sums += A B^T, for 64 rows of both.
   __device__ __forceinline__ static void MultiplyByRows(const RowTile& a, const RowTile& b,
                                                         Fragment (&sums)[kFragments]) {
-    const uint64_t first_a = TileDescriptor(a), first_b = TileDescriptor(b);
     FenceProducts(sums);
 #pragma unroll
     for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync(sums, Further(first_a, k), Further(first_b, k));
+      MultiplyAsync(sums, TileDescriptor(a + k), TileDescriptor(b + k));
     }
     CommitProducts();
   }
   // Starts sums += A B, of which A is in registers and B has a row for each of its columns.
   __device__ __forceinline__ static void MultiplyRegisters(FragmentA (&a)[kSteps], const RowTile& b,
                                                            Fragment (&sums)[kFragments]) {
-    const uint64_t first = TileDescriptor(b);
     FenceProducts(sums, a);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(sums, a[k], Further(first, 16 * k * kColumns));
+      MultiplyAsync(sums, a[k], TileDescriptor(b + 16 * k * kColumns));
     }
     CommitProducts();
   }
@@ -311,26 +268,22 @@ class Consumer {
     ArriveOnce(memory_.written[group_]);
   }
 
-  // Starts sums = dS K, over the group's keys.
-  __device__ __forceinline__ void MultiplyByKeys(Fragment (&sums)[kFragments]) {
-    const uint64_t d_scores = TileDescriptor(memory_.d_scores[group_]),
-                   keys = TileDescriptor(memory_.keys[group_]);
-#pragma unroll
-    for (Fragment& fragment : sums) fragment = {};
+  // dQ += dS K, over the group's keys.
+  __device__ __forceinline__ void AddToQueries() {
+    const RowTile& d_scores = memory_.d_scores[group_];
+    Fragment sums[kFragments] = {};
     WaitFor(memory_.written[group_], step_parity_);
     FenceProducts(sums);
 #pragma unroll
     for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync<true, true>(sums, Further(d_scores, k * kColumns), Further(keys, k * kColumns));
+      MultiplyAsync<true, true>(sums, TileDescriptor(d_scores + k * kColumns),
+                                TileDescriptor(memory_.keys[group_] + k * kColumns));
     }
     CommitProducts();
-  }
-
-  // Adds to dQ of a tile, which begins with query `first`.
-  __device__ __forceinline__ void AddToQueries(const Fragment (&sums)[kFragments], int first) {
+    WaitForProducts<0>(sums);
     // The first group waits for what the last one added in the step before.
     WaitFor(memory_.added[group_ ^ 1], group_ == 0 ? step_parity_ ^ 1 : step_parity_);
-    Sums* all = memory_.d_queries[first / kQueries][WarpIndex() % kProductWarps];
+    Sums* all = memory_.d_queries[place_.passing / kQueries][WarpIndex() % kProductWarps];
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) {
       Fragment& to = all[n].of_lane[LaneIndex()];
@@ -373,7 +326,8 @@ class Consumer {
   __device__ __forceinline__ void StoreWarpRows(const Fragment (&sums)[kFragments],
                                                 const Target<BFloat16>& target, int first) {
     FragmentA rows[kSteps];
-    SetRows(sums, rows);
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) rows[k] = RowsOf(sums[2 * k], sums[2 * k + 1]);
     RowTile& tile = memory_.d_scores[group_];
     StorePairs(rows, tile);
     SyncWarp();
@@ -411,6 +365,12 @@ class Consumer {
     }
   }
 
+  // Where the diagonals of the warp's tile begin in its line of dbias; null if that is not needed.
+  __device__ __forceinline__ float* LineOfTile() const {
+    if (line_ == nullptr) return nullptr;
+    return line_ + static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16 +
+           place_.passing;
+  }
   // The warp's line of dbias, whose entry PaddedKeys() - 1 - d is that of difference d.
   __device__ void StartLine() {
     if (work_.bias_lines == nullptr) return;
@@ -428,10 +388,11 @@ class Consumer {
     ArriveOnce(memory_.ring.empty[turn_.stage]);
     turn_ = turn_.Next();
   }
-  // Waits for all consumers: for an example first with parity 0, then with 1.
-  __device__ void WaitTogether(int parity) {
+  // Waits for all consumers.
+  __device__ void WaitTogether() {
     ArriveOnce(memory_.together);
-    WaitFor(memory_.together, parity);
+    WaitFor(memory_.together, together_parity_);
+    together_parity_ ^= 1;
   }
 
   const Recomputation<BFloat16>& work_;
@@ -442,10 +403,9 @@ class Consumer {
   const int group_ = WarpIndex() / kProductWarps;
   int b_ = 0;
   Turn<kStages> turn_;
-  int keys_parity_ = 0, step_parity_ = 0;
+  int keys_parity_ = 0, step_parity_ = 0, together_parity_ = 0;
   float* line_ = nullptr;
-  Place place_;  // of the tile found last
-  RowScores<BFloat16> scores_, d_scores_;
+  Place place_;
   Fragment d_keys_[kFragments], d_values_[kFragments];
 };
 

@@ -219,16 +219,6 @@ template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
   asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums) : "n"(kLeft) : "memory");
 }
-// The same for products with A in registers, which nothing else may have before.
-template <int kLeft = 0>
-__device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8], FragmentA (&a)[4]) {
-  WaitForProducts<kLeft>(sums);
-#pragma unroll
-  for (FragmentA& each : a) {
-#pragma unroll
-    for (uint32_t& pair : each.pair) asm volatile("" : "+r"(pair)::"memory");
-  }
-}
 template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[2][8]) {
   asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums[0]) : "n"(kLeft) : "memory");
@@ -271,10 +261,6 @@ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
 inline void CommitProducts() { simt::CommitProducts(); }
 template <int kLeft = 0>
 void WaitForProducts(Fragment (&)[8]) {
-  simt::WaitForProducts(kLeft);
-}
-template <int kLeft = 0>
-void WaitForProducts(Fragment (&)[8], FragmentA (&)[4]) {
   simt::WaitForProducts(kLeft);
 }
 template <int kLeft = 0>

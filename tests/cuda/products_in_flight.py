@@ -64,12 +64,8 @@ class Instruction:
 
     @property
     def registers(self) -> set[int]:
-        operands = [operand for operand in self.operands.split(",") if not re.match(r"\s*!?U?P[T\d]", operand)]
-        found: set[int] = set()
-        for place, operand in enumerate(operands):
-            width = 1 if ".WIDE" in self.op and place in (1, 2) else self.width  # the factors are of 32 bits
-            found |= {int(number) + i for number in re.findall(r"\bR(\d+)", operand) for i in range(width)}
-        return found
+        named = (int(number) for number in re.findall(r"\bR(\d+)", self.operands))
+        return {register + i for register in named for i in range(self.width)}
 
     @property
     def written(self) -> set[int]:
