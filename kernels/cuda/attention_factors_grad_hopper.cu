@@ -111,7 +111,7 @@ class QueryBlock {
       AddToFactors();
       if (line_ != nullptr && FirstQuery() < terms_.queries) {
         const auto from = static_cast<int>(work_.PaddedKeys()) + 14 + FirstQuery() - place_.passing;
-        LineEntries<BFloat16, -1>(line_ + from).Add(d_scores_, memory_.skewed[WarpIndex()]);
+        AddDiagonals<BFloat16, -1>(d_scores_, memory_.skewed[WarpIndex()], line_ + from);
       }
     }
     Store();

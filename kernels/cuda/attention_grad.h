@@ -103,57 +103,40 @@ struct SkewedRows {
   float row[8][kWidth];
 };
 
-// The entries of a line to which the diagonals of a tile of dS are added, whose rows are keys. If
-// rows are queries, kStep is -1: then `line` is the last of the entries. Loading them takes long
-// and needs no dS, so it comes first.
+// Adds the diagonals of dS, whose rows are keys, to `line`. The lower rows of a fragment and the
+// upper rows of the one 8 columns further on add to the same entries. If rows are queries, kStep is
+// -1: then `line` is the last entry that they add to.
 template <typename T, int kStep = 1>
-class LineEntries {
- public:
-  __device__ __forceinline__ explicit LineEntries(float* line) : line_(line) {
+__device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassingFragments<T>],
+                                             SkewedRows<T>& skewed, float* line) {
+  constexpr int kN = kPassingFragments<T>;
+  constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
+  float entry[DivideUp(kEntries, kWarp)];
 #pragma unroll
-    for (int e = 0; e < kOfLane; ++e) {
-      entry_[e] = line != nullptr && Number(e) < kEntries ? line[kStep * Number(e)] : 0.0f;
+  for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+    entry[e] = x < kEntries ? line[kStep * x] : 0.0f;
+  }
+#pragma unroll
+  for (int n = 0; n <= kN; ++n) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      skewed.row[FragmentRow(0)][8 * n + FragmentColumn(e)] =
+          (n > 0 ? d_scores[n > 0 ? n - 1 : 0].sum[e] : 0.0f) +
+          (n < kN ? d_scores[n < kN ? n : 0].sum[2 + e] : 0.0f);
     }
   }
-
-  // The lower rows of a fragment and the upper rows of the one 8 columns further on add to the same
-  // entries.
-  __device__ __forceinline__ void Add(const Fragment (&d_scores)[kPassingFragments<T>],
-                                      SkewedRows<T>& skewed) {
-    if (line_ == nullptr) return;
+  SyncWarp();
 #pragma unroll
-    for (int n = 0; n <= kN; ++n) {
+  for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        skewed.row[FragmentRow(0)][8 * n + FragmentColumn(e)] =
-            (n > 0 ? d_scores[n > 0 ? n - 1 : 0].sum[e] : 0.0f) +
-            (n < kN ? d_scores[n < kN ? n : 0].sum[2 + e] : 0.0f);
-      }
+    for (int r = 0; r < 8; ++r) {
+      const int column = x + r - 7;
+      if (column >= 0 && column < kWidth) entry[e] += skewed.row[r][column];
     }
-    SyncWarp();
-#pragma unroll
-    for (int e = 0; e < kOfLane; ++e) {
-      float sum = entry_[e];
-#pragma unroll
-      for (int r = 0; r < 8; ++r) {
-        const int column = Number(e) + r - 7;
-        if (column >= 0 && column < kWidth) sum += skewed.row[r][column];
-      }
-      if (Number(e) < kEntries) line_[kStep * Number(e)] = sum;
-    }
-    SyncWarp();
+    if (x < kEntries) line[kStep * x] = entry[e];
   }
-
- private:
-  static constexpr int kN = kPassingFragments<T>;
-  static constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
-  static constexpr int kOfLane = DivideUp(kEntries, kWarp);
-
-  __device__ __forceinline__ static int Number(int e) { return LaneIndex() + e * kWarp; }
-
-  float* line_;  // null: nothing is added
-  float entry_[kOfLane];
-};
+  SyncWarp();
+}
 
 // P or dS in registers: the elements of a warp's 16 own rows.
 template <typename T>

@@ -208,7 +208,6 @@ class Consumer {
 
   __device__ __forceinline__ void ComputeTile() {
     const Stage& stage = memory_.stages[turn_.stage];
-    LineEntries<BFloat16> line(LineOfTile());
     WarpSums scores, d_scores;
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
@@ -221,6 +220,11 @@ class Consumer {
     const RowStatistics* rows = work_.StatisticsOf(b_, share_.h) + place_.passing;
     FinishScores<BFloat16>([&](int n, int k) { return rows[8 * n + FragmentColumn(k)]; }, scores,
                            d_scores);
+    if (line_ != nullptr) {
+      const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
+      AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
+                             line_ + from + place_.passing);
+    }
     FragmentA weights[kSteps], gradients[kSteps];
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
@@ -233,7 +237,6 @@ class Consumer {
     if (call_.dkey != nullptr || call_.dpositions != nullptr) {
       MultiplyRegisters(gradients, stage.queries, d_keys_);
     }
-    line.Add(d_scores[0], memory_.skewed[WarpIndex()]);  // while the products are computed
     if (call_.dquery != nullptr) AddToQueries();
     WaitForProducts<0>(d_values_);
     WaitForProducts<0>(d_keys_);
@@ -243,20 +246,22 @@ class Consumer {
   // Starts sums += A B^T, for 64 rows of both.
   __device__ __forceinline__ static void MultiplyByRows(const RowTile& a, const RowTile& b,
                                                         Fragment (&sums)[kFragments]) {
+    const uint64_t first_a = TileDescriptor(a), first_b = TileDescriptor(b);
     FenceProducts(sums);
 #pragma unroll
     for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync(sums, TileDescriptor(a + k), TileDescriptor(b + k));
+      MultiplyAsync(sums, Further(first_a, k), Further(first_b, k));
     }
     CommitProducts();
   }
   // Starts sums += A B, of which A is in registers and B has a row for each of its columns.
   __device__ __forceinline__ static void MultiplyRegisters(FragmentA (&a)[kSteps], const RowTile& b,
                                                            Fragment (&sums)[kFragments]) {
+    const uint64_t first = TileDescriptor(b);
     FenceProducts(sums, a);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(sums, a[k], TileDescriptor(b + 16 * k * kColumns));
+      MultiplyAsync(sums, a[k], Further(first, 16 * k * kColumns));
     }
     CommitProducts();
   }
@@ -270,14 +275,14 @@ class Consumer {
 
   // dQ += dS K, over the group's keys.
   __device__ __forceinline__ void AddToQueries() {
-    const RowTile& d_scores = memory_.d_scores[group_];
+    const uint64_t d_scores = TileDescriptor(memory_.d_scores[group_]),
+                   keys = TileDescriptor(memory_.keys[group_]);
     Fragment sums[kFragments] = {};
     WaitFor(memory_.written[group_], step_parity_);
     FenceProducts(sums);
 #pragma unroll
     for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync<true, true>(sums, TileDescriptor(d_scores + k * kColumns),
-                                TileDescriptor(memory_.keys[group_] + k * kColumns));
+      MultiplyAsync<true, true>(sums, Further(d_scores, k * kColumns), Further(keys, k * kColumns));
     }
     CommitProducts();
     WaitForProducts<0>(sums);
@@ -365,12 +370,6 @@ class Consumer {
     }
   }
 
-  // Where the diagonals of the warp's tile begin in its line of dbias; null if that is not needed.
-  __device__ __forceinline__ float* LineOfTile() const {
-    if (line_ == nullptr) return nullptr;
-    return line_ + static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16 +
-           place_.passing;
-  }
   // The warp's line of dbias, whose entry PaddedKeys() - 1 - d is that of difference d.
   __device__ void StartLine() {
     if (work_.bias_lines == nullptr) return;

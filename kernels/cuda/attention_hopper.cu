@@ -46,13 +46,26 @@ struct Stage {
   __device__ PassingTile& Values() { return tiles[Kind::kProducts]; }
 };
 
+// Stages, and a buffer for each consumer's rows. With two products the buffers take the place of
+// the stages: otherwise there would be no room for two blocks on a multiprocessor.
 template <typename Kind>
-struct HopperMemory {
-  alignas(1024) OwnTile own[Kind::kOwnTiles];
+constexpr bool kBuffersAreStages = Kind::kProducts == 2;
+template <typename Kind, bool kShared = kBuffersAreStages<Kind>>
+struct StagesAndBuffers {
+  Stage<Kind> stages[kStages];
+  SumsBuffer sums[kConsumers];
+};
+template <typename Kind>
+struct StagesAndBuffers<Kind, true> {
   union {
     Stage<Kind> stages[kStages];
     SumsBuffer sums[kConsumers];  // when no stage is in use any more
   };
+};
+
+template <typename Kind>
+struct HopperMemory : StagesAndBuffers<Kind> {
+  alignas(1024) OwnTile own[Kind::kOwnTiles];
   Place places[kStages];  // of the stages' tiles
   Ring<kStages> ring;
   Barrier done;  // the consumers with all stages
@@ -144,9 +157,10 @@ class HopperBlock {
       turn = turn.Next();
       more = Start(turn);
     }
-    // The last products of all warps are complete. Their stages get the rows.
-    if (LaneIndex() == 0) Arrive(memory_.done);
-    WaitFor(memory_.done, 0);
+    if constexpr (kBuffersAreStages<Kind>) {
+      if (LaneIndex() == 0) Arrive(memory_.done);
+      WaitFor(memory_.done, 0);  // the last products of all warps are complete
+    }
     rows_.Store(forward_, b_, h_, first_query_, memory_.sums[WarpIndex()]);
   }
 

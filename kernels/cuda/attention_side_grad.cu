@@ -112,7 +112,7 @@ class SideGradients {
       AddFactor(passing, side_.a, a, side_.b, b, of_b_);
     }
     if (AddsToLine()) {
-      LineEntries<T>(line_ + place_.passing).Add(d_scores_[0], skewed_[WarpIndex()]);
+      AddDiagonals<T>(d_scores_[0], skewed_[WarpIndex()], line_ + place_.passing);
     }
   }
 
