@@ -6,8 +6,7 @@
 #pragma once
 
 #include "base/divide.h"
-#include "kernels/cuda/attention_scores.h"
-#include "kernels/cuda/hopper.h"
+#include "kernels/cuda/attention_products.h"
 
 namespace syntra::attention {
 
@@ -26,30 +25,11 @@ inline bool HopperServesFactors(const Dimensions& z, std::span<const TensorType>
          z.heads * z.b_size % kAligned == 0;
 }
 
-// Where the elements of a head's b are. A tile must begin at a multiple of 16 bytes of its row: for
-// another column, copying it is an illegal instruction on an H200. So elements of the head before
-// may come first in it.
-struct ColumnsOfB {
-  int first, shift;  // the tile's first column, and where the head's begin in the tile
-
-  __device__ ColumnsOfB(int h, int64_t b_size) {
-    const int column = h * static_cast<int>(b_size);
-    shift = column % kEight;
-    first = column - shift;
-  }
-};
-
 // Calls body with Na of a call that HopperServesFactors.
 template <typename Body>
 void WithFactorSize(int64_t a_size, const Body& body) {
   if (a_size == 16) return body(std::integral_constant<int, 16>());
   body(std::integral_constant<int, 32>());
-}
-
-// The place of an element of a row of a tile in the layout of CopyTileAsync.
-template <typename Element>
-__device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int column) {
-  return tile + row * kColumns + (column / kEight ^ row % 8) * kEight + column % kEight;
 }
 
 __device__ __forceinline__ float LowerOf(uint32_t pair) {
@@ -66,7 +46,7 @@ class RowFactors {
  public:
   static constexpr int kN = kSize / 8;  // fragments of a run
 
-  // `a`, `b`: the tiles; `shift`: ColumnsOfB.
+  // `a`, `b`: the tiles; `shift`: where the head's columns begin in that of b (MappedRows).
   __device__ __forceinline__ RowFactors(const BFloat16* a, const BFloat16* b, int shift)
       : a_(a), b_(b), shift_(shift) {}
 
@@ -152,7 +132,7 @@ class RowFactors {
 template <int kSize>
 class ColumnFactors {
  public:
-  // `a`, `b`: the tiles; `shift`: ColumnsOfB.
+  // `a`, `b`: the tiles; `shift`: where the head's columns begin in that of b (MappedRows).
   __device__ __forceinline__ ColumnFactors(const BFloat16* a, const BFloat16* b, int shift)
       : a_(a), b_(b), shift_(shift) {}
 
@@ -196,10 +176,11 @@ class ColumnFactors {
 
 // A map of a or b, [B, T, heads * size]. A tile has the head's elements, and those of the heads
 // after it up to 64 columns.
-inline TensorMap MapFactors(const Terms<BFloat16>& terms, const BFloat16* from, int64_t size,
-                            int tile_rows) {
+inline MappedRows MapFactors(const Terms<BFloat16>& terms, const BFloat16* from, int64_t size,
+                             int tile_rows) {
   const int64_t columns = terms.heads * size;
-  return MapTiles({from, terms.batch, terms.queries, columns, columns}, tile_rows);
+  return {MapTiles({from, terms.batch, terms.queries, columns, columns}, tile_rows),
+          static_cast<int>(size)};
 }
 
 }  // namespace syntra::attention

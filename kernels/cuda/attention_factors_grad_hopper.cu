@@ -24,21 +24,14 @@ constexpr int kStages = 3;
 constexpr int kSteps = kColumns / 16;  // of a product's inner elements
 // Registers of a thread of the four warps around the copying thread, which give the rest to others.
 constexpr int kCopying = 32;
-constexpr int kNoTile = -1;  // instead of a place's passing row: there are no more tiles
 
 // Tiles in the layout of CopyTileAsync.
 using PassingTile = BFloat16[kPassing<BFloat16> * kColumns];
 
 struct FactorsCall {
-  TensorMap dy, a, b, values;
+  MappedRows dy, a, b, values;
   Recomputation<BFloat16> work;
 };
-
-// All lanes of a warp call it; one arrives.
-__device__ __forceinline__ void ArriveOnce(Barrier& barrier) {
-  SyncWarp();
-  if (LaneIndex() == 0) Arrive(barrier);
-}
 
 // The pass over queries.
 
@@ -124,10 +117,9 @@ class QueryBlock {
     const int h = share_.h;
     WaitFor(memory_.own_empty, parity_ ^ 1);
     ArriveExpecting(memory_.own_full, static_cast<int>(sizeof(memory_.own)));
-    CopyTileAsync(memory_.own.dy, call_.dy, h * kColumns, own, b_, memory_.own_full);
-    CopyTileAsync(memory_.own.a, call_.a, h * kSize, own, b_, memory_.own_full);
-    CopyTileAsync(memory_.own.b, call_.b, ColumnsOfB(h, terms_.b_size).first, own, b_,
-                  memory_.own_full);
+    call_.dy.StartCopy(memory_.own.dy, b_, h, own, memory_.own_full);
+    call_.a.StartCopy(memory_.own.a, b_, h, own, memory_.own_full);
+    call_.b.StartCopy(memory_.own.b, b_, h, own, memory_.own_full);
     memory_.next = {own, -kPassing<BFloat16>, {}};
     for (int ahead = 1; ahead < kStages; ++ahead) CopyNext();
   }
@@ -145,8 +137,7 @@ class QueryBlock {
     Barrier& full = memory_.ring.full[turn.stage];
     ArriveExpecting(full, more ? static_cast<int>(sizeof(PassingTile)) : 0);
     if (!more) return;
-    CopyTileAsync(memory_.values[turn.stage], call_.values, share_.h * kColumns, place.passing, b_,
-                  full);
+    call_.values.StartCopy(memory_.values[turn.stage], b_, share_.h, place.passing, full);
   }
 
   __device__ __forceinline__ int FirstQuery() const { return place_.own + WarpIndex() * 16; }
@@ -171,10 +162,7 @@ class QueryBlock {
 
   // Waits for the next tile of keys. Returns false if there is none.
   __device__ __forceinline__ bool FindTile() {
-    WaitFor(memory_.ring.full[turn_.stage], turn_.parity);
-    place_ = memory_.places[turn_.stage];
-    place_.mask.pattern = false;  // there is none, which the compiler cannot know
-    if (place_.passing != kNoTile) return true;
+    if (WaitForTile(memory_.ring, memory_.places, turn_, place_)) return true;
     Release();
     return false;
   }
@@ -281,8 +269,7 @@ class QueryBlock {
   const Terms<BFloat16>& terms_;
   const Share share_{work_};
   QueryMemory& memory_ = Shared<QueryMemory>();
-  const RowFactors<kSize> factors_{memory_.own.a, memory_.own.b,
-                                   ColumnsOfB(share_.h, terms_.b_size).shift};
+  const RowFactors<kSize> factors_{memory_.own.a, memory_.own.b, call_.b.ShiftOf(share_.h)};
   Turn<kStages> turn_;
   int parity_ = 0, b_ = 0;
   float* line_ = nullptr;
@@ -358,9 +345,9 @@ class KeyBlock {
       KeyMemory::Stage& stage = memory_.stages[turn.stage];
       ArriveExpecting(full, more ? static_cast<int>(sizeof(stage)) : 0);
       if (!more) return;
-      CopyTileAsync(stage.dy, call_.dy, h_ * kColumns, place.passing, b_, full);
-      CopyTileAsync(stage.a, call_.a, h_ * kSize, place.passing, b_, full);
-      CopyTileAsync(stage.b, call_.b, ColumnsOfB(h_, terms_.b_size).first, place.passing, b_, full);
+      call_.dy.StartCopy(stage.dy, b_, h_, place.passing, full);
+      call_.a.StartCopy(stage.a, b_, h_, place.passing, full);
+      call_.b.StartCopy(stage.b, b_, h_, place.passing, full);
     }
   }
 
@@ -369,10 +356,7 @@ class KeyBlock {
     const int group = WarpIndex() / kProductWarps;
     const bool any = first_key_ + group * 16 * kProductWarps < terms_.keys;
     for (Turn<kStages> turn;; turn = turn.Next()) {
-      WaitFor(memory_.ring.full[turn.stage], turn.parity);
-      place_ = memory_.places[turn.stage];
-      place_.mask.pattern = false;  // there is none, which the compiler cannot know
-      if (place_.passing == kNoTile) break;
+      if (!WaitForTile(memory_.ring, memory_.places, turn, place_)) break;
       if (any) AddTile(memory_.stages[turn.stage]);
       ArriveOnce(memory_.ring.empty[turn.stage]);
     }
@@ -389,8 +373,7 @@ class KeyBlock {
   __device__ __forceinline__ void AddTile(const KeyMemory::Stage& stage) {
     Fragment scores[1][kFragments];
     StartScores<true>(terms_, b_, h_, place_, scores);
-    ColumnFactors<kSize>(stage.a, stage.b, ColumnsOfB(h_, terms_.b_size).shift)
-        .AddTo(scores[0], FirstKey());
+    ColumnFactors<kSize>(stage.a, stage.b, call_.b.ShiftOf(h_)).AddTo(scores[0], FirstKey());
     MaskScores<true>(terms_, b_, h_, place_, scores);
     const RowStatistics* queries = work_.StatisticsOf(b_, h_) + place_.passing;
 #pragma unroll
@@ -438,10 +421,9 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kKeyThreads, 1)
 // The maps of a call, whose tiles have `query_rows` queries.
 FactorsCall MapCall(const Recomputation<BFloat16>& work, int query_rows) {
   const Terms<BFloat16>& z = work.call.terms;
-  const int64_t columns = z.heads * kColumns;
-  return {MapTiles({work.call.dy, z.batch, z.queries, columns, columns}, query_rows),
+  return {MapRows(z, work.call.dy, z.queries, z.heads * kColumns, query_rows),
           MapFactors(z, z.a, z.a_size, query_rows), MapFactors(z, z.b, z.b_size, query_rows),
-          MapTiles({z.value, z.batch, z.keys, columns, z.value_pitch}, kPassing<BFloat16>), work};
+          MapRows(z, z.value, z.keys, z.value_pitch, kPassing<BFloat16>), work};
 }
 
 }  // namespace

@@ -65,8 +65,6 @@ struct GradientCall {
   Recomputation<BFloat16> work;
 };
 
-constexpr int kNoTile = -1;  // instead of a place's first query: there are no more tiles
-
 // Copies the tiles. One thread runs it.
 class Producer {
  public:
@@ -198,10 +196,7 @@ class Consumer {
 
   // Waits for the next tile of queries. Returns false if there is none.
   __device__ __forceinline__ bool FindTile() {
-    WaitFor(memory_.ring.full[turn_.stage], turn_.parity);
-    place_ = memory_.places[turn_.stage];
-    place_.mask.pattern = false;  // there is none, which the compiler cannot know
-    if (place_.passing != kNoTile) return true;
+    if (WaitForTile(memory_.ring, memory_.places, turn_, place_)) return true;
     Release();
     return false;
   }
@@ -312,14 +307,10 @@ class Consumer {
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
         const int row = first + FragmentRow(r % 2 * 2);
-        BFloat16* to = At(tile, row, 2 * k + r / 2) + FragmentColumn(0);
+        BFloat16* to = SwizzledAt(tile, row, (2 * k + r / 2) * kEight) + FragmentColumn(0);
         *reinterpret_cast<uint32_t*>(to) = rows[k].pair[r];
       }
     }
-  }
-  // The place of eight columns of a row of a tile.
-  __device__ static BFloat16* At(RowTile& tile, int row, int piece) {
-    return tile + row * kColumns + (piece ^ row % 8) * kEight;
   }
 
   // Stores the warp's 16 rows of its group's 64 from `first` on. Rounds them first.
@@ -341,7 +332,7 @@ class Consumer {
 #pragma unroll
     for (int row = LaneIndex() / 8; row < 16; row += kWarp / 8) {
       const int own = WarpIndex() % kProductWarps * 16 + row;
-      const Eight values = LoadWholeEight(At(tile, own, LaneIndex() % 8));
+      const Eight values = LoadWholeEight(SwizzledAt(tile, own, LaneIndex() % 8 * kEight));
       if (first + row >= target.rows) continue;
       StoreResult(values, head + int64_t{row} * target.stride, kEight, target.accumulate);
     }
@@ -378,10 +369,6 @@ class Consumer {
     SyncWarp();
   }
 
-  __device__ static void ArriveOnce(Barrier& barrier) {
-    SyncWarp();
-    if (LaneIndex() == 0) Arrive(barrier);
-  }
   // The stage's products are complete, and all lanes have read its place.
   __device__ __forceinline__ void Release() {
     ArriveOnce(memory_.ring.empty[turn_.stage]);

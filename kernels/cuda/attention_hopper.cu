@@ -112,7 +112,6 @@ class HopperBlock {
  private:
   using Memory = HopperMemory<Kind>;
   static constexpr int kOwnBytes = sizeof(Memory::own), kStageBytes = sizeof(Stage<Kind>);
-  static constexpr int kNoTile = -1;  // instead of a place's first key: there are no more tiles
 
   // Copies the queries or factors, and the tiles of keys and values that FindNext finds.
   __device__ __forceinline__ void Produce() {
@@ -143,8 +142,7 @@ class HopperBlock {
     bool more = Start(turn);
     while (more) {
       if constexpr (Kind::kSizeA > 0) {
-        RowFactors<Kind::kSizeA>(memory_.own[0], memory_.own[1],
-                                 ColumnsOfB(h_, terms_.b_size).shift)
+        RowFactors<Kind::kSizeA>(memory_.own[0], memory_.own[1], call_.own[1].ShiftOf(h_))
             .AddTo(scores_[0], place_.passing);
       } else {
         AddProducts(turn.stage);
@@ -152,8 +150,7 @@ class HopperBlock {
       MaskScores<false>(terms_, b_, h_, place_, scores_);
       rows_.Weigh(scores_);
       AddValues(turn.stage);
-      SyncWarp();  // all lanes have read the place
-      if (LaneIndex() == 0) Arrive(memory_.ring.empty[turn.stage]);
+      ArriveOnce(memory_.ring.empty[turn.stage]);  // all lanes have read the place
       turn = turn.Next();
       more = Start(turn);
     }
@@ -166,10 +163,7 @@ class HopperBlock {
 
   // Waits for a tile and starts its scores. Returns false if there is none.
   __device__ __forceinline__ bool Start(const Turn<kStages>& turn) {
-    WaitFor(memory_.ring.full[turn.stage], turn.parity);
-    place_ = memory_.places[turn.stage];
-    place_.mask.pattern = false;  // there is none, which the compiler cannot know
-    if (place_.passing == kNoTile) return false;
+    if (!WaitForTile(memory_.ring, memory_.places, turn, place_)) return false;
     StartScores<false>(terms_, b_, h_, place_, scores_);
     return true;
   }
@@ -251,11 +245,8 @@ void WithKind(const Terms<BFloat16>& terms, const Body& body) {
 // Maps the operands of the scores.
 void MapScores(const Terms<BFloat16>& terms, HopperCall& call) {
   if (terms.a != nullptr) {
-    const auto factor = [&](const BFloat16* from, int64_t size) {
-      return MappedRows{MapFactors(terms, from, size, kQueries), static_cast<int>(size)};
-    };
-    call.own[0] = factor(terms.a, terms.a_size);
-    call.own[1] = factor(terms.b, terms.b_size);
+    call.own[0] = MapFactors(terms, terms.a, terms.a_size, kQueries);
+    call.own[1] = MapFactors(terms, terms.b, terms.b_size, kQueries);
     return;
   }
   int n = 0;

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of attention as Hopper GPUs copy them, in tiles of 64 columns. Where u and positions
-// are tiles (Terms::AreTileProducts), their scores are as those of queries and keys, but all
-// examples share the positions.
+// The operands of attention as Hopper GPUs copy them, in tiles of 64 columns, and how a block waits
+// for a tile. Where u and positions are tiles (Terms::AreTileProducts), their scores are as those
+// of queries and keys, but all examples share the positions.
 #pragma once
 
-#include "kernels/cuda/attention_terms.h"
+#include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
+
+constexpr int kNoTile = -1;  // instead of a place's first passing row: there are no more tiles
+
+// Waits until a stage is full, and sets `place` to that of its tile. Returns false if it has none.
+template <int kStages>
+__device__ __forceinline__ bool WaitForTile(Ring<kStages>& ring, const Place (&places)[kStages],
+                                            const Turn<kStages>& turn, Place& place) {
+  WaitFor(ring.full[turn.stage], turn.parity);
+  place = places[turn.stage];
+  place.mask.pattern = false;  // there is none, which the compiler cannot know
+  return place.passing != kNoTile;
+}
+
+// The place of an element of a row of a tile in the layout of CopyTileAsync.
+template <typename Element>
+__device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int column) {
+  return tile + row * kColumns + (column / kEight ^ row % 8) * kEight + column % kEight;
+}
 
 // A map of rows [examples, rows, columns], and where those of a head and an example are.
 struct MappedRows {
@@ -15,13 +33,15 @@ struct MappedRows {
   int head_columns;  // from a head to the next
   int head_examples = 0, batch_examples = 1;
 
-  // Starts to copy the rows from `first` on, from the multiple of 16 bytes before the head's
-  // columns on (ColumnsOfB).
+  // Starts to copy the rows from `first` on. Tiles begin at multiples of 16 bytes (CopyTileAsync),
+  // so elements of the head before may come first (ShiftOf).
   __device__ __forceinline__ void StartCopy(BFloat16* to, int b, int h, int first,
                                             Barrier& full) const {
-    const int column = h * head_columns / kEight * kEight;
-    CopyTileAsync(to, map, column, first, b * batch_examples + h * head_examples, full);
+    CopyTileAsync(to, map, h * head_columns - ShiftOf(h), first,
+                  b * batch_examples + h * head_examples, full);
   }
+  // Where a head's columns begin in its tile.
+  __device__ __forceinline__ int ShiftOf(int h) const { return h * head_columns % kEight; }
 };
 
 // Those of an activation [B, rows, H * 64].

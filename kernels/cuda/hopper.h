@@ -286,6 +286,12 @@ __device__ __forceinline__ uint64_t Further(uint64_t descriptor, int elements) {
   return descriptor + elements * static_cast<int>(sizeof(BFloat16)) / 16;
 }
 
+// All lanes of a warp call it; one arrives.
+__device__ __forceinline__ void ArriveOnce(Barrier& barrier) {
+  SyncWarp();
+  if (LaneIndex() == 0) Arrive(barrier);
+}
+
 // A ring of stages in shared memory, which some threads fill and others empty.
 template <int kStages>
 struct Ring {

@@ -47,15 +47,13 @@ struct CopyRows {
   }
 };
 
-// The body of a call without b.
-template <typename Y, typename A>
-Strided<Y, A, float> CopyOf(const StridedCall& call, void* y, const void* a) {
-  const auto* from = static_cast<const A*>(a);
+template <typename Y, typename A, typename B>
+Strided<Y, A, B> BodyOf(const StridedCall& call, void* y, const void* a, const void* b) {
   return {call.loop,
           static_cast<Y*>(y) + call.y_offset,
-          from != nullptr ? from + call.a_offset : nullptr,
-          nullptr,
-          false,
+          static_cast<const A*>(a) + call.a_offset,
+          call.b == DType::kNone ? nullptr : static_cast<const B*>(b),
+          call.op == StridedOp::kAdd,
           call.accumulate};
 }
 
@@ -69,11 +67,7 @@ void RunStrided(const KernelArguments& arguments, const StridedCall& call, void*
         using Y = decltype(y_type);
         using A = decltype(a_type);
         using B = decltype(b_type);
-        Rowwise(arguments, call.loop.rows(), call.loop.inner(),
-                Strided<Y, A, B>{call.loop, static_cast<Y*>(y) + call.y_offset,
-                                 static_cast<const A*>(a) + call.a_offset,
-                                 call.b == DType::kNone ? nullptr : static_cast<const B*>(b),
-                                 call.op == StridedOp::kAdd, call.accumulate});
+        Rowwise(arguments, call.loop.rows(), call.loop.inner(), BodyOf<Y, A, B>(call, y, a, b));
       });
     });
   });
@@ -92,7 +86,8 @@ void RunCopies(const KernelArguments& arguments, std::span<const PlacedCopy> cop
         using A = decltype(a_type);
         std::vector<CopiedRows<Y, A>> all;
         for (const auto& [call, to, from] : alike) {
-          all.push_back({CopyOf<Y, A>(call, to, from), call.loop.rows(), call.loop.inner()});
+          all.push_back(
+              {BodyOf<Y, A, float>(call, to, from, nullptr), call.loop.rows(), call.loop.inner()});
         }
         ForEachTensor(arguments, all, CopyRows{});
       });

@@ -78,22 +78,13 @@ __global__ void ThreadSumsKernel(AxisSums<X, F, Sum> call) {
   }
 }
 
-template <typename X, typename F, typename Sum>
+// kRuns: the terms of each result are side by side.
+template <bool kRuns, typename X, typename F, typename Sum>
 __global__ void WarpSumsKernel(AxisSums<X, F, Sum> call) {
   const int64_t stride = BlockCount() * WarpCount();
   for (int64_t item = BlockIndex() * WarpCount() + WarpIndex(); item < call.parts * call.results;
        item += stride) {
-    const float sum = WarpSum(call.SumOf(item, LaneIndex(), kWarp));
-    if (LaneIndex() == 0) StoreResult(sum, call.sums + item, call.accumulate);
-  }
-}
-
-template <typename X, typename F, typename Sum>
-__global__ void RunSumsKernel(AxisSums<X, F, Sum> call) {
-  const int64_t stride = BlockCount() * WarpCount();
-  for (int64_t item = BlockIndex() * WarpCount() + WarpIndex(); item < call.parts * call.results;
-       item += stride) {
-    const float sum = WarpSum(call.SumOfRun(item));
+    const float sum = WarpSum(kRuns ? call.SumOfRun(item) : call.SumOf(item, LaneIndex(), kWarp));
     if (LaneIndex() == 0) StoreResult(sum, call.sums + item, call.accumulate);
   }
 }
@@ -139,9 +130,11 @@ std::optional<BoundKernel> cuda_sum_to(const OpCall& call) {
                                          sums,
                                          adds};
           if (AreRuns(plan, factor.present())) {
-            Launch(arguments, GridFor(parts * results * kWarp), RunSumsKernel<X, F, Sum>, call);
+            Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<true, X, F, Sum>,
+                   call);
           } else if (plan.along_rows) {
-            Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<X, F, Sum>, call);
+            Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<false, X, F, Sum>,
+                   call);
           } else {
             Launch(arguments, GridFor(parts * results), ThreadSumsKernel<X, F, Sum>, call);
           }
