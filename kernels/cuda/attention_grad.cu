@@ -73,7 +73,8 @@ struct RecomputationLayout {
     parts = on_hopper          ? parts_on_hopper
             : dense && !by_row ? z.batch
                                : PartsFor(z.batch, z.heads * keys);
-    table_parts = PartsFor(z.batch, z.heads * rows * keys);
+    table_parts =
+        on_hopper && by_row ? TablePartsOnHopper(z) : PartsFor(z.batch, z.heads * rows * keys);
     statistics = layout.Place(z.batch * z.heads * rows * kColumns * sizeof(RowStatistics));
     dense_parts = place(dense, parts * z.heads * keys * kColumns * Chunks(z.features) * kColumns);
     Recomputation<float> sizes{.parts = parts, .on_hopper = on_hopper};

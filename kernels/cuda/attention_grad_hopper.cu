@@ -238,17 +238,6 @@ class Consumer {
     Release();
   }
 
-  // Starts sums += A B^T, for 64 rows of both.
-  __device__ __forceinline__ static void MultiplyByRows(const RowTile& a, const RowTile& b,
-                                                        Fragment (&sums)[kFragments]) {
-    const uint64_t first_a = TileDescriptor(a), first_b = TileDescriptor(b);
-    FenceProducts(sums);
-#pragma unroll
-    for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync(sums, Further(first_a, k), Further(first_b, k));
-    }
-    CommitProducts();
-  }
   // Starts sums += A B, of which A is in registers and B has a row for each of its columns.
   __device__ __forceinline__ static void MultiplyRegisters(FragmentA (&a)[kSteps], const RowTile& b,
                                                            Fragment (&sums)[kFragments]) {

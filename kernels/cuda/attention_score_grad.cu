@@ -3,6 +3,7 @@
 // over parts of the batch.
 #include "base/divide.h"
 #include "kernels/cuda/attention_grad.h"
+#include "kernels/cuda/attention_grad_hopper.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -318,6 +319,19 @@ struct SetZero {
   __device__ void operator()(int64_t i, int count) const { StoreEight({}, to + i, count); }
 };
 
+// Computes the parts of dtable.
+template <typename T>
+void SumTable(const KernelArguments& arguments, const Recomputation<T>& work,
+              const TileMemory& memory) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (work.on_hopper) return SumTableOnHopper(arguments, work);
+  }
+  const Terms<T>& z = work.call.terms;
+  const int64_t tiles = Chunks(z.queries) * Chunks(z.keys) * (kColumns / kPassing<T>);
+  Launch(arguments, ItemGrid(z, tiles * z.heads * work.table_parts, memory.bytes),
+         TableSumsKernel<T>, work, memory.stages);
+}
+
 template <typename T>
 void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
               const TileMemory& memory) {
@@ -331,9 +345,7 @@ void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
     return Launch(arguments, {z.table_heads, kTileThreads, memory.bytes}, ScatterTableKernel<T>,
                   work);
   }
-  const int64_t tiles = Chunks(z.queries) * Chunks(z.keys) * (kColumns / kPassing<T>);
-  Launch(arguments, ItemGrid(z, tiles * z.heads * work.table_parts, memory.bytes),
-         TableSumsKernel<T>, work, memory.stages);
+  SumTable(arguments, work, memory);
   if (z.table_queries > 1) {
     Rowwise(arguments, z.table_heads * z.table_queries, z.table_keys, TableRows<T>{work});
   } else {

@@ -286,6 +286,18 @@ __device__ __forceinline__ uint64_t Further(uint64_t descriptor, int elements) {
   return descriptor + elements * static_cast<int>(sizeof(BFloat16)) / 16;
 }
 
+// Starts sums += A B^T, for tiles of 64 rows.
+__device__ __forceinline__ void MultiplyByRows(const BFloat16* a, const BFloat16* b,
+                                               Fragment (&sums)[8]) {
+  const uint64_t first_a = TileDescriptor(a), first_b = TileDescriptor(b);
+  FenceProducts(sums);
+#pragma unroll
+  for (int k = 0; k < kMappedColumns; k += 16) {
+    MultiplyAsync(sums, Further(first_a, k), Further(first_b, k));
+  }
+  CommitProducts();
+}
+
 // All lanes of a warp call it; one arrives.
 __device__ __forceinline__ void ArriveOnce(Barrier& barrier) {
   SyncWarp();

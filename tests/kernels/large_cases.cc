@@ -327,7 +327,7 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
   // Products of queries and keys alone, for which Hopper GPUs have a kernel: more tiles of keys
   // than it has stages, and tiles of queries that read all keys, some and none (those of padding).
   const Sizes cross{1, 70, 330, 2, 64}, packed{2, 300, 300, 1, 64}, padded{3, 135, 270, 1, 64};
-  const Sizes table{1, 130, 150, 2, 64}, indexed{2, 66, 101, 1, 64};
+  const Sizes table{1, 130, 150, 2, 64}, tables{9, 140, 130, 1, 64}, indexed{2, 66, 101, 1, 64};
   add("products_cross", every, cross, 0, {{1, keys(cross)}});
   add("products_packed", no_later, packed, 0,
       {{1, keys(packed)}, {8, F32({1, 599})}, {9, segments(2, 300)}, {10, segments(2, 300)}});
@@ -335,6 +335,13 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
       {{1, keys(padded)}, {8, F32({1, 404})}, {9, segments(3, 135)}, {10, segments(3, 270)}});
   add("products_table", no_later, table, 0,
       {{1, keys(table)}, {7, F32({2, 130, 150})}, {8, F32({2, 279})}});
+  // More examples than the kernel of dtable has stages, some with nothing in a tile.
+  add("products_tables", every, tables, 0,
+      {{1, keys(tables)},
+       {7, F32({1, 140, 130})},
+       {8, F32({1, 269})},
+       {9, segments(9, 140)},
+       {10, segments(9, 130)}});
   add("products_indexed", every, indexed, 0,
       {{1, keys(indexed)},
        {7, F32({1, 37, 37})},
