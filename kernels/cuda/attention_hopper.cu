@@ -17,21 +17,32 @@ namespace {
 
 constexpr int kConsumers = 2 * kProductWarps;  // warps
 constexpr int kQueries = 16 * kConsumers, kKeys = kPassing<BFloat16>;
-constexpr int kHopperThreads = (kConsumers + 1) * kWarp;
 
-// The scores that a kernel is compiled for: kScoreProducts products of rows and keys, without a
-// table if they are plain, or products of factors with kFactors elements of a.
-template <bool kIsPlain, int kScoreProducts, int kFactors = 0>
+// The tables that a kernel is compiled for: none, those whose rows and columns are those of the
+// scores (Terms::ByRow), or any.
+enum class Table { kNone, kByRow, kAny };
+
+// The scores that a kernel is compiled for: kScoreProducts products of rows and keys, or products
+// of factors with kFactors elements of a.
+template <Table kOfTable, int kScoreProducts, int kFactors = 0>
 struct Kind {
-  static constexpr bool kPlain = kIsPlain;
+  static constexpr Table kTable = kOfTable;
   static constexpr int kProducts = kScoreProducts, kSizeA = kFactors;
   // A block's own tiles: of each product, or of a and b.
   static constexpr int kOwnTiles = kFactors > 0 ? 2 : kProducts;
 };
 
-// The blocks of a multiprocessor: as many as registers allow. Calls with tables need more.
+// The blocks of a multiprocessor: as many as registers allow.
 template <typename Kind>
-constexpr int kBlocks = Kind::kPlain || Kind::kSizeA > 0 ? 2 : 1;
+constexpr int kBlocks = Kind::kTable == Table::kAny ? 1 : 2;
+// With a table, threads of two blocks need more than the 96 registers that they have if only one
+// warp copies. Those that compute get what those around the copying thread give back, of the 80
+// that each has at first.
+template <typename Kind>
+constexpr bool kMovesRegisters = Kind::kTable == Table::kByRow;
+constexpr int kComputing = 104, kCopying = 32;
+template <typename Kind>
+constexpr int kHopperThreads = (kConsumers + (kMovesRegisters<Kind> ? kProductWarps : 1)) * kWarp;
 constexpr int kStages = 3;
 
 // Tiles in the layout of CopyTileAsync.
@@ -72,7 +83,7 @@ struct HopperMemory : StagesAndBuffers<Kind> {
 };
 
 // What two blocks of a multiprocessor can have.
-static_assert(sizeof(HopperMemory<Kind<true, 2>>) <= (227 << 10) / 2 - 1024);
+static_assert(sizeof(HopperMemory<Kind<Table::kNone, 2>>) <= (227 << 10) / 2 - 1024);
 
 constexpr int kMostProducts = 2;
 struct HopperCall {
@@ -103,9 +114,11 @@ class HopperBlock {
     }
     SyncThreads();
     if (WarpIndex() < kConsumers) {
+      if constexpr (kMovesRegisters<Kind>) GetRegisters<kComputing>();
       Consume();
-    } else if (LaneIndex() == 0) {
-      Produce();
+    } else {
+      if constexpr (kMovesRegisters<Kind>) GiveRegisters<kCopying>();
+      if (ThreadIndex() == kConsumers * kWarp) Produce();
     }
   }
 
@@ -215,31 +228,36 @@ class HopperBlock {
 };
 
 template <typename Kind>
-__global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, kBlocks<Kind>)
+__global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads<Kind>, kBlocks<Kind>)
     HopperKernel(const HopperCall __grid_constant__ call) {
   if constexpr (kHopperCode) {
     Forward<BFloat16> forward = call.forward;
     if constexpr (Kind::kSizeA > 0) {
       forward.terms.AssumeFactors();
-    } else if constexpr (Kind::kPlain) {
+    } else if constexpr (Kind::kTable == Table::kNone) {
       forward.terms.AssumePlain();
     } else {
       forward.terms.AssumeProducts();
+      if (Kind::kTable == Table::kByRow) forward.terms.AssumeByRow();
     }
     HopperBlock<Kind>(call, forward).Run();
   }
 }
 
 // Calls body with the Kind of a call's scores.
+template <Table kTable, typename Body>
+void WithProducts(const Terms<BFloat16>& terms, const Body& body) {
+  if (terms.query != nullptr && terms.u != nullptr) return body(Kind<kTable, 2>());
+  body(Kind<kTable, 1>());
+}
 template <typename Body>
 void WithKind(const Terms<BFloat16>& terms, const Body& body) {
   if (terms.a != nullptr) {
-    return WithFactorSize(terms.a_size, [&](auto size) { body(Kind<false, 0, size()>()); });
+    return WithFactorSize(terms.a_size, [&](auto size) { body(Kind<Table::kNone, 0, size()>()); });
   }
-  WithPlain(terms.AsProducts(), [&](auto plain) {
-    if (terms.query != nullptr && terms.u != nullptr) return body(Kind<plain(), 2>());
-    body(Kind<plain(), 1>());
-  });
+  if (terms.table == nullptr) return WithProducts<Table::kNone>(terms, body);
+  if (terms.ByRow()) return WithProducts<Table::kByRow>(terms, body);
+  WithProducts<Table::kAny>(terms, body);
 }
 
 // Maps the operands of the scores.
@@ -263,7 +281,7 @@ void MapScores(const Terms<BFloat16>& terms, HopperCall& call) {
 }  // namespace
 
 bool HopperServes(const Dimensions& z) {
-  return z.head_size == kColumns && HasHopperCode(HopperKernel<Kind<true, 1>>);
+  return z.head_size == kColumns && HasHopperCode(HopperKernel<Kind<Table::kNone, 1>>);
 }
 
 void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
@@ -272,7 +290,7 @@ void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forw
   MapScores(z, call);
   const int64_t blocks = z.batch * z.heads * DivideUp(z.queries, kQueries);
   WithKind(z, [&]<typename Kind>(Kind) {
-    const Grid grid{blocks, kHopperThreads, sizeof(HopperMemory<Kind>)};
+    const Grid grid{blocks, kHopperThreads<Kind>, sizeof(HopperMemory<Kind>)};
     Launch(arguments, grid, HopperKernel<Kind>, call);
   });
 }

@@ -266,7 +266,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kTableThreads, 1)
     SyncThreads();
     Terms<BFloat16> terms = call.work.call.terms;
     terms.AssumeProducts();
-    terms.query_positions = terms.key_positions = nullptr;
+    terms.AssumeByRow();
     const TableShare share(call.work);
     if (WarpIndex() < kConsumers) {
       GetRegisters<kComputing>();

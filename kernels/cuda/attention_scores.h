@@ -269,6 +269,14 @@ __device__ __forceinline__ void SetDiagonals(Fragment (&scores)[kM][kN], const E
   }
 }
 
+// Whether all queries and keys of a warp's tile exist.
+template <bool kOfKeys, int kM, int kN, typename T>
+__device__ __forceinline__ bool IsWhole(const Terms<T>& terms, const Place& place) {
+  const auto queries = static_cast<int>(terms.queries), keys = static_cast<int>(terms.keys);
+  return place.own + (WarpIndex() + 1) * kM * 16 <= (kOfKeys ? keys : queries) &&
+         place.passing + 8 * kN <= (kOfKeys ? queries : keys);
+}
+
 // Sets a warp's scores to the bias. Beyond its ends they become any of its entries.
 template <bool kOfKeys, int kM, int kN, typename T>
 __device__ __forceinline__ void SetBias(const Terms<T>& terms, int64_t h, const Place& place,
@@ -278,8 +286,7 @@ __device__ __forceinline__ void SetBias(const Terms<T>& terms, int64_t h, const 
   const int own = first_own + FragmentRow(0), passing = place.passing + FragmentColumn(0);
   const float* bias = terms.bias + h * (last + 1);
   const int at = (kOfKeys ? own - passing : passing - own) + queries - 1;
-  if (first_own + 16 * kM <= (kOfKeys ? keys : queries) &&
-      place.passing + 8 * kN <= (kOfKeys ? queries : keys)) {
+  if (IsWhole<kOfKeys, kM, kN>(terms, place)) {
     SetDiagonals<kOfKeys>(scores, [from = bias + at](int d) { return from[d]; });
   } else {
     SetDiagonals<kOfKeys>(scores, [&](int d) {
@@ -293,6 +300,38 @@ __device__ __forceinline__ void SetBias(const Terms<T>& terms, int64_t h, const 
 struct alignas(8) Pair {
   float element[2];
 };
+
+// Calls body(score, its element of the table) for each score of a tile that is whole (IsWhole), if
+// the table has the scores' rows and columns, and even columns in pairs unless kOfKeys. All
+// elements are a fixed distance from the lane's first, so that they take few instructions.
+template <bool kOfKeys, int kM, int kN, typename T, typename Body>
+__device__ __forceinline__ void ForWholeTable(const Terms<T>& terms, int64_t h, const Place& place,
+                                              Fragment (&scores)[kM][kN], const Body& body) {
+  const int own = place.own + WarpIndex() * kM * 16 + FragmentRow(0);
+  const int passing = place.passing + FragmentColumn(0);
+  const int stride = terms.table_queries == 1 ? 0 : static_cast<int>(terms.table_keys);
+  const float* first = terms.TableRow(0, h, kOfKeys ? passing : own) + (kOfKeys ? own : passing);
+#pragma unroll
+  for (int n = 0; n < kN; ++n) {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      if constexpr (kOfKeys) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          body(scores[m][n].sum[k], first[(8 * n + k % 2) * stride + 16 * m + k / 2 * 8]);
+        }
+      } else {
+#pragma unroll
+        for (int k = 0; k < 4; k += 2) {
+          const float* from = first + (16 * m + k / 2 * 8) * stride + 8 * n;
+          const Pair values = *reinterpret_cast<const Pair*>(from);
+          body(scores[m][n].sum[k], values.element[0]);
+          body(scores[m][n].sum[k + 1], values.element[1]);
+        }
+      }
+    }
+  }
+}
 
 // Adds the table to a warp's scores. Beyond its ends it repeats elements.
 template <bool kOfKeys, int kM, int kN, typename T>
@@ -336,12 +375,23 @@ __device__ __forceinline__ void AddTable(const Terms<T>& terms, int64_t b, int64
 template <bool kOfKeys, int kM, int kN, typename T>
 __device__ __forceinline__ void StartScores(const Terms<T>& terms, int64_t b, int64_t h,
                                             const Place& place, Fragment (&scores)[kM][kN]) {
+  const bool table = terms.table != nullptr;
+  const bool whole = table && terms.ByRow() && (kOfKeys || terms.table_in_pairs) &&
+                     IsWhole<kOfKeys, kM, kN>(terms, place);
   if (terms.bias != nullptr) {
     SetBias<kOfKeys>(terms, h, place, scores);
+  } else if (whole) {
+    return ForWholeTable<kOfKeys>(terms, h, place, scores,
+                                  [](float& score, float element) { score = element; });
   } else {
     SetDiagonals<kOfKeys>(scores, [](int) { return 0.0f; });
   }
-  if (terms.table != nullptr) AddTable<kOfKeys>(terms, b, h, place, scores);
+  if (whole) {
+    ForWholeTable<kOfKeys>(terms, h, place, scores,
+                           [](float& score, float element) { score += element; });
+  } else if (table) {
+    AddTable<kOfKeys>(terms, b, h, place, scores);
+  }
 }
 
 // Adds the products of `count` tiles, the first of which are `own` and `passing`.

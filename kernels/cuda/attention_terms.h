@@ -121,7 +121,9 @@ struct Terms {
   }
 
   // Whether the table's rows and columns correspond to those of the scores.
-  bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
+  __host__ __device__ bool ByRow() const {
+    return query_positions == nullptr && key_positions == nullptr;
+  }
 
   // Whether scores are products of queries and keys, perhaps with a bias and a table, and masked by
   // order and segments alone. There are kernels for these calls alone (AssumeProducts).
@@ -171,6 +173,7 @@ struct Terms {
     AssumeProducts();
     table = nullptr;
   }
+  __device__ void AssumeByRow() { query_positions = key_positions = nullptr; }
   __device__ void AssumeFactors() {
     query = key = u = a_units = b_units = position_rows = nullptr;
     positions = table = nullptr;
