@@ -128,16 +128,13 @@ class QueryBlock {
   __device__ __forceinline__ void CopyNext() {
     Place& place = memory_.next;
     if (place.passing == kNoTile) return;
-    const bool more = FindNext<false>(terms_, b_, share_.h, kQueries, place);
-    if (!more) place.passing = kNoTile;
     const Turn<kStages> turn = memory_.filled;
     memory_.filled = turn.Next();
-    WaitFor(memory_.ring.empty[turn.stage], turn.parity ^ 1);
-    memory_.places[turn.stage] = place;
-    Barrier& full = memory_.ring.full[turn.stage];
-    ArriveExpecting(full, more ? static_cast<int>(sizeof(PassingTile)) : 0);
-    if (!more) return;
-    call_.values.StartCopy(memory_.values[turn.stage], b_, share_.h, place.passing, full);
+    Barrier* full =
+        AnnounceNext<false>(terms_, b_, share_.h, kQueries, place, memory_.ring, memory_.places,
+                            turn, static_cast<int>(sizeof(PassingTile)));
+    if (full == nullptr) return;
+    call_.values.StartCopy(memory_.values[turn.stage], b_, share_.h, place.passing, *full);
   }
 
   __device__ __forceinline__ int FirstQuery() const { return place_.own + WarpIndex() * 16; }
@@ -204,15 +201,11 @@ class QueryBlock {
   // dP = dY V^T. The stage is empty then.
   __device__ __forceinline__ void MultiplyByValues() {
     const int group = WarpIndex() / kProductWarps;
-    const uint64_t dy = TileDescriptor(memory_.own.dy + group * 16 * kProductWarps * kColumns),
-                   values = TileDescriptor(memory_.values[turn_.stage]);
+    const BFloat16* dy = memory_.own.dy + group * 16 * kProductWarps * kColumns;
 #pragma unroll
     for (Fragment& fragment : d_scores_) fragment = {};
     FenceProducts(d_scores_);
-#pragma unroll
-    for (int k = 0; k < kColumns; k += 16) {
-      MultiplyAsync(d_scores_, Further(dy, k), Further(values, k));
-    }
+    MultiplyTiles(d_scores_, dy, memory_.values[turn_.stage]);
     CommitProducts();
     WaitForProducts(d_scores_);
     Release();
@@ -337,17 +330,13 @@ class KeyBlock {
   __device__ __forceinline__ void Produce() {
     Place place{first_key_, -kPassing<BFloat16>, {}};
     for (Turn<kStages> turn;; turn = turn.Next()) {
-      const bool more = FindNext<true>(terms_, b_, h_, kKeys, place);
-      if (!more) place.passing = kNoTile;
-      WaitFor(memory_.ring.empty[turn.stage], turn.parity ^ 1);
-      memory_.places[turn.stage] = place;
-      Barrier& full = memory_.ring.full[turn.stage];
       KeyMemory::Stage& stage = memory_.stages[turn.stage];
-      ArriveExpecting(full, more ? static_cast<int>(sizeof(stage)) : 0);
-      if (!more) return;
-      call_.dy.StartCopy(stage.dy, b_, h_, place.passing, full);
-      call_.a.StartCopy(stage.a, b_, h_, place.passing, full);
-      call_.b.StartCopy(stage.b, b_, h_, place.passing, full);
+      Barrier* full = AnnounceNext<true>(terms_, b_, h_, kKeys, place, memory_.ring, memory_.places,
+                                         turn, static_cast<int>(sizeof(stage)));
+      if (full == nullptr) return;
+      call_.dy.StartCopy(stage.dy, b_, h_, place.passing, *full);
+      call_.a.StartCopy(stage.a, b_, h_, place.passing, *full);
+      call_.b.StartCopy(stage.b, b_, h_, place.passing, *full);
     }
   }
 
@@ -385,16 +374,9 @@ class KeyBlock {
       }
     }
     FragmentA weights[kSteps];
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      weights[k] = RowsOf(scores[0][2 * k], scores[0][2 * k + 1]);
-    }
-    const uint64_t dy = TileDescriptor(stage.dy);
+    RoundTile(scores[0], weights);
     FenceProducts(d_values_, weights);
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(d_values_, weights[k], Further(dy, 16 * k * kColumns));
-    }
+    MultiplyTiles(d_values_, weights, stage.dy);
     CommitProducts();
     WaitForProducts(d_values_);
   }

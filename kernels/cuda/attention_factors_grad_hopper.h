@@ -11,7 +11,7 @@ namespace syntra::attention {
 // not. `inputs` are those of attention_grad.
 int64_t FactorPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs);
 
-// Computes da, db, dV, and parts of dbias. `work.on_hopper` is set.
+// Computes da, db, dV, and parts of dbias.
 void RunFactorsOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
 
 }  // namespace syntra::attention

@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention_factors_grad_hopper.h"
 #include "kernels/cuda/attention_grad_hopper.h"
 #include "kernels/cuda/attention_shared.h"
+#include "kernels/cuda/attention_side_grad_hopper.h"
 
 namespace syntra {
 namespace attention {
@@ -52,10 +53,30 @@ int64_t PartsFor(int64_t batch, int64_t blocks) {
   return std::clamp<int64_t>(kBlocks / blocks, 1, batch);
 }
 
+// The kernels of a call's sides, and in how many parts of the batch they compute it (those for all
+// calls: 0).
+struct SidesOfCall {
+  SideKernels kernels;
+  int64_t parts;
+
+  static SidesOfCall For(const Dimensions& z, std::span<const TensorType> inputs) {
+    const SidesOfCall on_hopper[] = {
+        {SideKernels::kOnePass, GradientPartsOnHopper(z, inputs)},
+        {SideKernels::kTwoPasses, SidePartsOnHopper(z, inputs)},
+        {SideKernels::kFactors, FactorPartsOnHopper(z, inputs)},
+    };
+    for (const SidesOfCall& sides : on_hopper) {
+      if (sides.parts > 0) return sides;
+    }
+    return {SideKernels::kTiles, 0};
+  }
+};
+
 // The offsets of a call's Recomputation in the workspace.
 struct RecomputationLayout {
+  SideKernels kernels;
+  bool table_on_hopper;
   int64_t parts, table_parts;
-  bool on_hopper;
   size_t statistics, dense_parts, bias_lines, table_sums;
 
   RecomputationLayout(const OpCall& call, const Dimensions& z, WorkspaceLayout& layout) {
@@ -65,19 +86,20 @@ struct RecomputationLayout {
       return wanted ? layout.Place(floats * sizeof(float)) : 0;
     };
     const bool dense = call.outputs[kPositions].present();
-    const int64_t parts_on_hopper = call.inputs[kA].present()
-                                        ? FactorPartsOnHopper(z, call.inputs)
-                                        : GradientPartsOnHopper(z, call.inputs);
-    on_hopper = parts_on_hopper > 0;
+    const SidesOfCall sides = SidesOfCall::For(z, call.inputs);
+    kernels = sides.kernels;
     // If positions differ between examples, sums over examples have no common rows.
-    parts = on_hopper          ? parts_on_hopper
+    parts = sides.parts > 0    ? sides.parts
             : dense && !by_row ? z.batch
                                : PartsFor(z.batch, z.heads * keys);
+    const bool both = call.inputs[kQuery].present() && call.inputs[kU].present();
+    table_on_hopper =
+        by_row && !both && (kernels == SideKernels::kOnePass || kernels == SideKernels::kTwoPasses);
     table_parts =
-        on_hopper && by_row ? TablePartsOnHopper(z) : PartsFor(z.batch, z.heads * rows * keys);
+        table_on_hopper ? TablePartsOnHopper(z) : PartsFor(z.batch, z.heads * rows * keys);
     statistics = layout.Place(z.batch * z.heads * rows * kColumns * sizeof(RowStatistics));
     dense_parts = place(dense, parts * z.heads * keys * kColumns * Chunks(z.features) * kColumns);
-    Recomputation<float> sizes{.parts = parts, .on_hopper = on_hopper};
+    Recomputation<float> sizes{.kernels = kernels, .parts = parts};
     sizes.call.terms.heads = z.heads;
     sizes.call.terms.queries = z.queries;
     sizes.call.terms.keys = z.keys;
@@ -92,28 +114,41 @@ struct RecomputationLayout {
       return wanted ? reinterpret_cast<float*>(workspace + place) : nullptr;
     };
     return {call,
+            kernels,
             reinterpret_cast<RowStatistics*>(workspace + statistics),
             parts,
             at(call.dpositions != nullptr, dense_parts),
             at(call.dbias != nullptr, bias_lines),
-            on_hopper,
+            table_on_hopper,
             table_parts,
             at(call.dtable != nullptr, table_sums)};
   }
 };
+
+// Computes the gradients of queries and keys.
+template <typename T>
+void RunSideKernels(const KernelArguments& arguments, const Recomputation<T>& work) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    switch (work.kernels) {
+      case SideKernels::kTiles:
+        break;
+      case SideKernels::kOnePass:
+        return RunProductOnHopper(arguments, work);
+      case SideKernels::kTwoPasses:
+        return RunSidesOnHopper(arguments, work);
+      case SideKernels::kFactors:
+        return RunFactorsOnHopper(arguments, work);
+    }
+  }
+  RunSides(arguments, work);
+}
 
 template <typename T>
 void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Terms<T>& z = work.call.terms;
   Launch(arguments, GridFor(z.batch * z.heads * Chunks(z.queries) * kColumns * kRowLanes),
          StatisticsKernel<T>, work);
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    if (work.on_hopper) {
-      z.a != nullptr ? RunFactorsOnHopper(arguments, work) : RunSidesOnHopper(arguments, work);
-      return RunScores(arguments, work);
-    }
-  }
-  RunSides(arguments, work);
+  RunSideKernels(arguments, work);
   RunScores(arguments, work);
 }
 

@@ -15,8 +15,8 @@
 // If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
 // One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
 // and 64 keys, which takes longer than 2 products. Hopper GPUs have enough shared memory to keep
-// dQ there, and a kernel that does (attention_grad_hopper.cu). Scores of factors alone have kernels
-// of their own there (attention_factors_grad_hopper.cu).
+// dQ there, and a kernel that does (attention_grad_hopper.cu). Longer queries, scores of two
+// products and those of factors alone have kernels of their own there (SideKernels).
 #pragma once
 
 #include "base/divide.h"
@@ -35,17 +35,26 @@ struct alignas(8) RowStatistics {
 // The number of rows of a block's own tile: 16 for each warp.
 constexpr int kOwnRows = kTileWarps * 16;
 
+// The kernels that compute a call's gradients of queries and keys.
+enum class SideKernels {
+  kTiles,      // attention_side_grad.cu
+  kOnePass,    // attention_grad_hopper.cu
+  kTwoPasses,  // attention_side_grad_hopper.cu
+  kFactors,    // attention_factors_grad_hopper.cu
+};
+
 // A call of attention_grad and its arrays in the workspace.
 template <typename T>
 struct Recomputation {
   Backward<T> call;
+  SideKernels kernels;
   RowStatistics* statistics;  // [B, H, T up to a multiple of 64]
   // The pass of the keys splits the batch into parts. Sums over the batch are first computed for
   // each part.
   int64_t parts;
-  float* dense_parts;  // dp^T, [parts, H, S and F up to multiples of 64]
-  float* bias_lines;   // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
-  bool on_hopper;      // its kernel computes the call: bias lines are of all keys, else of 64
+  float* dense_parts;    // dp^T, [parts, H, S and F up to multiples of 64]
+  float* bias_lines;     // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
+  bool table_on_hopper;  // attention_score_grad_hopper.cu computes the sums of dS
   int64_t table_parts;
   float* table_sums;  // dS, [table_parts, H, T, S up to a multiple of 64]
 
@@ -66,13 +75,21 @@ struct Recomputation {
                             Chunks(call.terms.keys) * kColumns;
   }
 
-  // Bias lines. Of a warp's 16 keys key j and query i add to entry i - j + 15. A line of all keys
-  // begins with the last ones of the last tile: there key j and query i of an example add to entry
-  // i - j + PaddedKeys() - 1. The entries of a lane are 32 apart.
-  __host__ __device__ int64_t LineTiles() const { return on_hopper ? 1 : Chunks(call.terms.keys); }
-  __host__ __device__ int64_t LineWarps() const { return on_hopper ? 2 * kTileWarps : kTileWarps; }
+  // Bias lines are of 64 keys or, if one block computes them, of all. Of a warp's 16 keys key j and
+  // query i add to entry i - j + 15. A line of all keys begins with the last ones of the last tile:
+  // there key j and query i of an example add to entry i - j + PaddedKeys() - 1. The entries of a
+  // lane are 32 apart.
+  __host__ __device__ bool LinesOfAllKeys() const {
+    return kernels == SideKernels::kOnePass || kernels == SideKernels::kFactors;
+  }
+  __host__ __device__ int64_t LineTiles() const {
+    return LinesOfAllKeys() ? 1 : Chunks(call.terms.keys);
+  }
+  __host__ __device__ int64_t LineWarps() const {
+    return LinesOfAllKeys() ? 2 * kTileWarps : kTileWarps;
+  }
   __host__ __device__ int64_t LineLength() const {
-    return (on_hopper ? PaddedKeys() : 0) + Chunks(call.terms.queries) * kColumns + kWarp;
+    return (LinesOfAllKeys() ? PaddedKeys() : 0) + Chunks(call.terms.queries) * kColumns + kWarp;
   }
   __host__ __device__ int64_t PaddedKeys() const {
     return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);

@@ -81,21 +81,15 @@ class Producer {
  private:
   __device__ void CopyKeysAndQueries(int b, int own) {
     Place place{own, -kQueries, {}};
-    bool more = FindNext<true>(terms_, b, share_.h, kKeys, place);
-    if (more) CopyKeys(b, own);
-    for (;; more = FindNext<true>(terms_, b, share_.h, kKeys, place)) {
-      if (!more) place.passing = kNoTile;
-      WaitFor(memory_.ring.empty[turn_.stage], turn_.parity ^ 1);
-      memory_.places[turn_.stage] = place;
-      Barrier& full = memory_.ring.full[turn_.stage];
-      ArriveExpecting(full, more ? static_cast<int>(sizeof(Stage)) : 0);
-      if (more) {
-        Stage& stage = memory_.stages[turn_.stage];
-        call_.queries.StartCopy(stage.queries, b, share_.h, place.passing, full);
-        call_.dy.StartCopy(stage.dy, b, share_.h, place.passing, full);
-      }
+    for (bool first = true;; first = false) {
+      Stage& stage = memory_.stages[turn_.stage];
+      Barrier* full = AnnounceNext<true>(terms_, b, share_.h, kKeys, place, memory_.ring,
+                                         memory_.places, turn_, static_cast<int>(sizeof(Stage)));
       turn_ = turn_.Next();
-      if (!more) return;
+      if (full == nullptr) return;
+      if (first) CopyKeys(b, own);
+      call_.queries.StartCopy(stage.queries, b, share_.h, place.passing, *full);
+      call_.dy.StartCopy(stage.dy, b, share_.h, place.passing, *full);
     }
   }
 
@@ -207,8 +201,12 @@ class Consumer {
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
     for (Fragment& fragment : d_scores[0]) fragment = {};
-    MultiplyByRows(memory_.keys[group_], stage.queries, scores[0]);
-    MultiplyByRows(memory_.values[group_], stage.dy, d_scores[0]);
+    FenceProducts(scores[0]);
+    MultiplyTiles(scores[0], memory_.keys[group_], stage.queries);
+    CommitProducts();
+    FenceProducts(d_scores[0]);
+    MultiplyTiles(d_scores[0], memory_.values[group_], stage.dy);
+    CommitProducts();
     WaitForProducts<1>(scores[0]);
     MaskScores<true>(terms_, b_, share_.h, place_, scores);
     WaitForProducts<0>(d_scores[0]);
@@ -221,16 +219,13 @@ class Consumer {
                              line_ + from + place_.passing);
     }
     FragmentA weights[kSteps], gradients[kSteps];
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      weights[k] = RowsOf(scores[0][2 * k], scores[0][2 * k + 1]);
-      gradients[k] = RowsOf(d_scores[0][2 * k], d_scores[0][2 * k + 1]);
-    }
-    if (call_.dvalue != nullptr) MultiplyRegisters(weights, stage.dy, d_values_);
+    RoundTile(scores[0], weights);
+    RoundTile(d_scores[0], gradients);
+    if (call_.dvalue != nullptr) StartProduct(d_values_, weights, stage.dy);
     // Before a product has their registers: until it is complete nobody may read these.
     if (call_.dquery != nullptr) ShareScores(gradients);
     if (call_.dkey != nullptr || call_.dpositions != nullptr) {
-      MultiplyRegisters(gradients, stage.queries, d_keys_);
+      StartProduct(d_keys_, gradients, stage.queries);
     }
     if (call_.dquery != nullptr) AddToQueries();
     WaitForProducts<0>(d_values_);
@@ -238,15 +233,11 @@ class Consumer {
     Release();
   }
 
-  // Starts sums += A B, of which A is in registers and B has a row for each of its columns.
-  __device__ __forceinline__ static void MultiplyRegisters(FragmentA (&a)[kSteps], const RowTile& b,
-                                                           Fragment (&sums)[kFragments]) {
-    const uint64_t first = TileDescriptor(b);
+  // Starts sums += A B.
+  __device__ __forceinline__ static void StartProduct(Fragment (&sums)[kFragments],
+                                                      FragmentA (&a)[kSteps], const RowTile& b) {
     FenceProducts(sums, a);
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(sums, a[k], Further(first, 16 * k * kColumns));
-    }
+    MultiplyTiles(sums, a, b);
     CommitProducts();
   }
 
@@ -311,8 +302,7 @@ class Consumer {
   __device__ __forceinline__ void StoreWarpRows(const Fragment (&sums)[kFragments],
                                                 const Target<BFloat16>& target, int first) {
     FragmentA rows[kSteps];
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) rows[k] = RowsOf(sums[2 * k], sums[2 * k + 1]);
+    RoundTile(sums, rows);
     RowTile& tile = memory_.d_scores[group_];
     StorePairs(rows, tile);
     SyncWarp();
@@ -431,19 +421,15 @@ void TakeDenseAsProducts(Backward<BFloat16>& call) {
 }  // namespace
 
 int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
-  const bool dot = inputs[kQuery].present(), dense = inputs[kU].present();
-  const bool tiles = !dense || (z.features == kColumns && !inputs[kKeyPositions].present());
-  const bool others = inputs[kA].present() || inputs[kPrefixEnds].present() || z.IsSparse();
-  const bool products = dot != dense && tiles && !others;
-  if (!products || inputs[kValue].dtype != DType::kBF16 || z.head_size != kColumns ||
-      z.queries > kMostQueries || sizeof(GradientMemory) > MostSharedBytes() ||
-      !HasHopperCode(HopperGradientKernel<true>)) {
+  const bool both = inputs[kQuery].present() && inputs[kU].present();
+  if (!HopperServesProducts(z, inputs) || both || z.queries > kMostQueries ||
+      sizeof(GradientMemory) > MostSharedBytes() || !HasHopperCode(HopperGradientKernel<true>)) {
     return 0;
   }
   return PartsFor(z.batch, z.heads, Multiprocessors(), 0);
 }
 
-void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
+void RunProductOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
   GradientCall call{.work = work};
   const Terms<BFloat16>& z = call.work.call.terms;
   if (z.u != nullptr) {

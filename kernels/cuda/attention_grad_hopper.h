@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_grad's passes on Hopper GPUs: over queries and keys, in one, and over scores. They are
 // for heads of 64 columns in bf16 whose scores are products of queries and keys or of u and
-// positions, perhaps with a bias and a table.
+// positions, perhaps with a bias and a table; the first for up to 512 queries.
 #pragma once
 
 #include "kernels/cuda/attention_grad.h"
@@ -12,11 +12,11 @@ namespace syntra::attention {
 // not. `inputs` are those of attention_grad.
 int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs);
 
-// Computes dQ or dU, dK, dV, and parts of dp and dbias. `work.on_hopper` is set.
-void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
+// Computes dQ or dU, dK, dV, and parts of dp and dbias.
+void RunProductOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
 
-// In how many parts of the batch (Recomputation::table_parts) a kernel computes the sums of dS if
-// the one above computes the call. The table has the scores' rows and columns.
+// In how many parts of the batch (Recomputation::table_parts) a kernel computes the sums of dS. The
+// table has the scores' rows and columns.
 int64_t TablePartsOnHopper(const Dimensions& z);
 
 // Computes the parts of dtable.

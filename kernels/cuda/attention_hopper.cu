@@ -131,21 +131,18 @@ class HopperBlock {
     Place place{first_query_, -kKeys, {}};
     bool first = true;
     for (Turn<kStages> turn;; turn = turn.Next(), first = false) {
-      const bool more = FindNext<false>(terms_, b_, h_, kQueries, place);
-      if (!more) place.passing = kNoTile;
-      WaitFor(memory_.ring.empty[turn.stage], turn.parity ^ 1);
-      memory_.places[turn.stage] = place;
-      Barrier& full = memory_.ring.full[turn.stage];
-      ArriveExpecting(full, more ? kStageBytes + (first ? kOwnBytes : 0) : 0);
-      if (!more) return;
+      Barrier* full =
+          AnnounceNext<false>(terms_, b_, h_, kQueries, place, memory_.ring, memory_.places, turn,
+                              kStageBytes + (first ? kOwnBytes : 0));
+      if (full == nullptr) return;
       for (int n = 0; n < Kind::kOwnTiles && first; ++n) {
-        call_.own[n].StartCopy(memory_.own[n], b_, h_, first_query_, full);
+        call_.own[n].StartCopy(memory_.own[n], b_, h_, first_query_, *full);
       }
       Stage<Kind>& stage = memory_.stages[turn.stage];
       for (int n = 0; n < Kind::kProducts; ++n) {
-        call_.keys[n].StartCopy(stage.tiles[n], b_, h_, place.passing, full);
+        call_.keys[n].StartCopy(stage.tiles[n], b_, h_, place.passing, *full);
       }
-      call_.values.StartCopy(stage.Values(), b_, h_, place.passing, full);
+      call_.values.StartCopy(stage.Values(), b_, h_, place.passing, *full);
     }
   }
 
@@ -187,12 +184,7 @@ class HopperBlock {
     FenceProducts(scores_[0]);
 #pragma unroll
     for (int n = 0; n < Kind::kProducts; ++n) {
-      const uint64_t queries = TileDescriptor(memory_.own[n] + first),
-                     keys = TileDescriptor(memory_.stages[stage].tiles[n]);
-#pragma unroll
-      for (int k = 0; k < kColumns; k += 16) {
-        MultiplyAsync(scores_[0], Further(queries, k), Further(keys, k));
-      }
+      MultiplyTiles(scores_[0], memory_.own[n] + first, memory_.stages[stage].tiles[n]);
     }
     CommitProducts();
     WaitForProducts(scores_[0]);
@@ -200,19 +192,11 @@ class HopperBlock {
 
   // Adds the products of weights and values to y.
   __device__ __forceinline__ void AddValues(int stage) {
-    constexpr int kSteps = kKeys / 16;
-    const uint64_t values = TileDescriptor(memory_.stages[stage].Values());
     Fragment(&y)[kFragments] = rows_.y[0][0];
-    FragmentA weights[kSteps];
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      weights[k] = RowsOf(scores_[0][2 * k], scores_[0][2 * k + 1]);
-    }
+    FragmentA weights[kKeys / 16];
+    RoundTile(scores_[0], weights);
     FenceProducts(y, weights);
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      MultiplyAsync(y, weights[k], Further(values, 16 * k * kColumns));
-    }
+    MultiplyTiles(y, weights, memory_.stages[stage].Values());
     CommitProducts();
     WaitForProducts(y);
   }

@@ -11,6 +11,23 @@ namespace syntra::attention {
 
 constexpr int kNoTile = -1;  // instead of a place's first passing row: there are no more tiles
 
+// Says in a ring's next stage, once it is empty, which tile FindNext finds: `place` moves there.
+// Returns the barrier at which the tile's copies arrive, `bytes` together, or null if there are no
+// more tiles.
+template <bool kOfKeys, int kStages>
+__device__ __forceinline__ Barrier* AnnounceNext(const Terms<BFloat16>& terms, int b, int h,
+                                                 int own_rows, Place& place, Ring<kStages>& ring,
+                                                 Place (&places)[kStages],
+                                                 const Turn<kStages>& turn, int bytes) {
+  const bool more = FindNext<kOfKeys>(terms, b, h, own_rows, place);
+  if (!more) place.passing = kNoTile;
+  WaitFor(ring.empty[turn.stage], turn.parity ^ 1);
+  places[turn.stage] = place;
+  Barrier& full = ring.full[turn.stage];
+  ArriveExpecting(full, more ? bytes : 0);
+  return more ? &full : nullptr;
+}
+
 // Waits until a stage is full, and sets `place` to that of its tile. Returns false if it has none.
 template <int kStages>
 __device__ __forceinline__ bool WaitForTile(Ring<kStages>& ring, const Place (&places)[kStages],
@@ -43,6 +60,16 @@ struct MappedRows {
   // Where a head's columns begin in its tile.
   __device__ __forceinline__ int ShiftOf(int h) const { return h * head_columns % kEight; }
 };
+
+// Whether scores are products of queries and keys, of u and positions, or both, in whole tiles,
+// perhaps with a bias and a table. `inputs` are those of attention_grad.
+inline bool HopperServesProducts(const Dimensions& z, std::span<const TensorType> inputs) {
+  const bool dot = inputs[kQuery].present(), dense = inputs[kU].present();
+  const bool tiles = !dense || (z.features == kColumns && !inputs[kKeyPositions].present());
+  const bool others = inputs[kA].present() || inputs[kPrefixEnds].present() || z.IsSparse();
+  return (dot || dense) && tiles && !others && inputs[kValue].dtype == DType::kBF16 &&
+         z.head_size == kColumns;
+}
 
 // Those of an activation [B, rows, H * 64].
 inline MappedRows MapRows(const Terms<BFloat16>& terms, const BFloat16* from, int64_t rows,

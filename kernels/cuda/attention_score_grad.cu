@@ -184,7 +184,8 @@ struct BiasLines {
     const int64_t difference = line - (work.call.terms.queries - 1);
     const int64_t tiles = work.LineTiles(), warps = work.LineWarps();
     const int64_t warp = item % warps, tile = item / warps % tiles;
-    const int64_t last = work.on_hopper ? work.PaddedKeys() - 1 : tile * kOwnRows + warp * 16 + 15;
+    const int64_t last =
+        work.LinesOfAllKeys() ? work.PaddedKeys() - 1 : tile * kOwnRows + warp * 16 + 15;
     const int64_t x = last - difference;
     if (x < 0 || x >= work.LineLength()) return 0.0f;
     return work.BiasLine(item / warps / tiles, h, tile, warp)[x];
@@ -324,7 +325,7 @@ template <typename T>
 void SumTable(const KernelArguments& arguments, const Recomputation<T>& work,
               const TileMemory& memory) {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (work.on_hopper) return SumTableOnHopper(arguments, work);
+    if (work.table_on_hopper) return SumTableOnHopper(arguments, work);
   }
   const Terms<T>& z = work.call.terms;
   const int64_t tiles = Chunks(z.queries) * Chunks(z.keys) * (kColumns / kPassing<T>);

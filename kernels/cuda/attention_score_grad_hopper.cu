@@ -205,10 +205,13 @@ class Consumer {
     for (int n = 0; n < kFragments; ++n) {
       differences[0][n] = {-rows[0].mean, -rows[0].mean, -rows[1].mean, -rows[1].mean};
     }
-    // Before the first products, or ptxas waits for them to set these registers.
+    // Both before the first products, or ptxas waits for these to set the others' registers.
     FenceProducts(differences[0]);
-    MultiplyByRows(tiles.queries[group_], tiles.keys[key_tile], scores[0]);
-    MultiplyByRows(tiles.dy[group_], tiles.values[key_tile], differences[0]);
+    FenceProducts(scores[0]);
+    MultiplyTiles(scores[0], tiles.queries[group_], tiles.keys[key_tile]);
+    CommitProducts();
+    MultiplyTiles(differences[0], tiles.dy[group_], tiles.values[key_tile]);
+    CommitProducts();
     WaitForProducts<1>(scores[0]);
 #pragma unroll
     for (Fragment& fragment : scores[0]) {

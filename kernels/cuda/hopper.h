@@ -286,16 +286,26 @@ __device__ __forceinline__ uint64_t Further(uint64_t descriptor, int elements) {
   return descriptor + elements * static_cast<int>(sizeof(BFloat16)) / 16;
 }
 
-// Starts sums += A B^T, for tiles of 64 rows.
-__device__ __forceinline__ void MultiplyByRows(const BFloat16* a, const BFloat16* b,
-                                               Fragment (&sums)[8]) {
+// sums += A B^T, of which both are tiles of 64 rows.
+__device__ __forceinline__ void MultiplyTiles(Fragment (&sums)[8], const BFloat16* a,
+                                              const BFloat16* b) {
   const uint64_t first_a = TileDescriptor(a), first_b = TileDescriptor(b);
-  FenceProducts(sums);
 #pragma unroll
   for (int k = 0; k < kMappedColumns; k += 16) {
     MultiplyAsync(sums, Further(first_a, k), Further(first_b, k));
   }
-  CommitProducts();
+}
+// sums += A B, of which A is in registers and B is a tile that has a row for each column of A.
+__device__ __forceinline__ void MultiplyTiles(Fragment (&sums)[8], const FragmentA (&a)[4],
+                                              const BFloat16* b) {
+  const uint64_t first = TileDescriptor(b);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) MultiplyAsync(sums, a[k], Further(first, 16 * k * kMappedColumns));
+}
+// Rounds a warp's sums of 64 columns to such an operand A.
+__device__ __forceinline__ void RoundTile(const Fragment (&sums)[8], FragmentA (&a)[4]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) a[k] = RowsOf(sums[2 * k], sums[2 * k + 1]);
 }
 
 // All lanes of a warp call it; one arrives.

@@ -357,11 +357,23 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
   add("products_dense_heads", no_later, decoder, 64,
       {{4, F32({4, 64, 120})}, {9, segments(3, 114)}, {10, segments(3, 114)}});
   add("products_dense_table", every, tabled, 64, {{4, F32({64, 130})}, {7, F32({2, 70, 130})}});
-  // Both together.
-  add("products_both", every, dense, 64,
-      {{1, keys(dense)}, {4, F32({64, 280})}, {9, segments(2, 150)}, {10, segments(2, 270)}});
+  // Both together, and more examples in a part of the batch than the kernels of the backward pass
+  // have stages for.
+  const Sizes both{5, 140, 150, 1, 64};
+  add("products_both", every, both, 64,
+      {{1, keys(both)},
+       {4, F32({64, 160})},
+       {8, F32({1, 289})},
+       {9, segments(5, 140)},
+       {10, segments(5, 150)}});
   add("products_both_table", no_later, tabled, 64,
       {{1, keys(tabled)}, {4, F32({2, 64, 140})}, {7, F32({2, 70, 130})}});
+  // More queries than one pass of the backward pass can have.
+  const Sizes longer{3, 520, 70, 1, 64};
+  add("products_longer", no_later, longer, 0,
+      {{1, keys(longer)}, {7, F32({1, 520, 70})}, {8, F32({1, 589})}});
+  add("products_longer_dense", every, longer, 64,
+      {{4, F32({64, 70})}, {9, segments(3, 520)}, {10, segments(3, 70)}});
   AddFactors(cases);
 }
 
