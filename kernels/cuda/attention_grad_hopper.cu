@@ -423,7 +423,8 @@ void TakeDenseAsProducts(Backward<BFloat16>& call) {
 int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
   const bool both = inputs[kQuery].present() && inputs[kU].present();
   if (!HopperServesProducts(z, inputs) || both || z.queries > kMostQueries ||
-      sizeof(GradientMemory) > MostSharedBytes() || !HasHopperCode(HopperGradientKernel<true>)) {
+      HopperIs("two_passes") || sizeof(GradientMemory) > MostSharedBytes() ||
+      !HasHopperCode(HopperGradientKernel<true>)) {
     return 0;
   }
   return PartsFor(z.batch, z.heads, Multiprocessors(), 0);

@@ -35,17 +35,18 @@ inline constexpr bool kHopperCode = false;
 #define SYNTRA_HOPPER_BOUNDS(threads, blocks) __launch_bounds__(::syntra::gpu::kWarp)
 #endif
 
-// SYNTRA_HOPPER=off in the environment: Hopper GPUs run the kernels that other GPUs have.
-inline bool HopperIsOff() {
-  const char* value = std::getenv("SYNTRA_HOPPER");
-  return value && std::string_view(value) == "off";
+// SYNTRA_HOPPER in the environment. With "off" Hopper GPUs run the kernels that other GPUs have,
+// with "two_passes" attention_grad has no kernel that computes queries and keys in one pass.
+inline bool HopperIs(std::string_view value) {
+  const char* given = std::getenv("SYNTRA_HOPPER");
+  return given && given == value;
 }
 
 // Whether a kernel may be launched that needs a Hopper: this thread's GPU is one (compute
 // capability 9.0), the program has the kernel's code for it (sm_90a), and nobody turned it off.
 template <typename... Parameters>
 bool HasHopperCode(void (*kernel)(Parameters...)) {
-  if (HopperIsOff()) return false;
+  if (HopperIs("off")) return false;
 #if defined(__CUDACC__)
   cudaFuncAttributes code;
   SYNTRA_CUDA(cudaFuncGetAttributes(&code, kernel));

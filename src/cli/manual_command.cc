@@ -54,7 +54,9 @@ constexpr std::array kVariables{
              "save=3600,init=600"},
     Variable{"SYNTRA_ALGORITHMS",
              "first: cuBLASLt's first algorithm is taken, and none is timed or remembered"},
-    Variable{"SYNTRA_HOPPER", "off: Hopper GPUs use the attention kernels of other GPUs"},
+    Variable{"SYNTRA_HOPPER",
+             "off: Hopper GPUs use the attention kernels of other GPUs; two_passes: attention's "
+             "backward pass has no kernel for queries and keys together"},
 };
 
 // Text of any kind as roff shows it: backslashes, hyphens that can be copied, and no line that

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "kernels/cuda.h"
+#include "kernels/cuda/attention_grad_hopper.h"
 #include "kernels/cuda/attention_hopper.h"
+#include "kernels/cuda/attention_side_grad_hopper.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.h"
 #include "tests/simt/access_check.h"
@@ -244,6 +246,24 @@ TEST(Attention, HopperKernelsCanBeTurnedOff) {
   EXPECT_FALSE(attention::HopperServes(heads));
   unsetenv("SYNTRA_HOPPER");
   EXPECT_TRUE(attention::HopperServes(heads));
+  simt::SetCapability(before);
+}
+
+TEST(Attention, OnePassForQueriesAndKeysCanBeTurnedOff) {
+  const int before = simt::Capability();
+  simt::SetCapability(90);
+  attention::Dimensions z{};
+  z.batch = z.heads = 1;
+  z.queries = z.keys = z.head_size = 64;
+  std::vector<TensorType> inputs(attention::kInputCount);
+  for (const int input : {attention::kQuery, attention::kKey, attention::kValue}) {
+    inputs[input] = {DType::kBF16, {1, 64, 64}};
+  }
+  EXPECT_GT(attention::GradientPartsOnHopper(z, inputs), 0);
+  setenv("SYNTRA_HOPPER", "two_passes", 1);
+  EXPECT_EQ(attention::GradientPartsOnHopper(z, inputs), 0);
+  EXPECT_GT(attention::SidePartsOnHopper(z, inputs), 0);
+  unsetenv("SYNTRA_HOPPER");
   simt::SetCapability(before);
 }
 
