@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
-#include "kernels/cpu/attention_scores.h"
-#include "kernels/cpu/attention_shared.h"
+#include "kernels/cpu/attention/scores.h"
+#include "kernels/cpu/attention/shared.h"
 
 namespace syntra {
 namespace attention {

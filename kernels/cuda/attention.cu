@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention on the GPU. A block computes 64 or 128 queries of one (example, head). It loops over
 // tiles of keys, updates an online softmax and adds the products with the values
-// (attention_forward.h). Two kinds of calls have kernels of their own: the shared class
-// (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products or
-// factors (attention_hopper.h).
+// (attention/forward.h). Two kinds of calls have kernels of their own: the shared class
+// (attention/shared.h), which leaves only a few examples to these, and on Hopper GPUs products or
+// factors (attention/forward_hopper.h).
 #include "base/divide.h"
-#include "kernels/cuda/attention_factors.h"
-#include "kernels/cuda/attention_forward.h"
-#include "kernels/cuda/attention_hopper.h"
-#include "kernels/cuda/attention_shared.h"
-#include "kernels/cuda/attention_step.h"
+#include "kernels/cuda/attention/factors.h"
+#include "kernels/cuda/attention/forward.h"
+#include "kernels/cuda/attention/forward_hopper.h"
+#include "kernels/cuda/attention/shared.h"
+#include "kernels/cuda/attention/step.h"
 
 namespace syntra {
 namespace attention {

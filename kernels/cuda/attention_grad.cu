@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/attention_grad.h"
+#include "kernels/cuda/attention/grad.h"
 
-#include "kernels/cuda/attention_factors_grad_hopper.h"
-#include "kernels/cuda/attention_grad_hopper.h"
-#include "kernels/cuda/attention_shared.h"
-#include "kernels/cuda/attention_side_grad_hopper.h"
+#include "kernels/cuda/attention/factors_grad_hopper.h"
+#include "kernels/cuda/attention/one_pass_grad_hopper.h"
+#include "kernels/cuda/attention/score_grad_hopper.h"
+#include "kernels/cuda/attention/shared.h"
+#include "kernels/cuda/attention/side_grad_hopper.h"
 
 namespace syntra {
 namespace attention {
@@ -61,7 +62,7 @@ struct SidesOfCall {
 
   static SidesOfCall For(const Dimensions& z, std::span<const TensorType> inputs) {
     const SidesOfCall on_hopper[] = {
-        {SideKernels::kOnePass, GradientPartsOnHopper(z, inputs)},
+        {SideKernels::kOnePass, OnePassPartsOnHopper(z, inputs)},
         {SideKernels::kTwoPasses, SidePartsOnHopper(z, inputs)},
         {SideKernels::kFactors, FactorPartsOnHopper(z, inputs)},
     };
@@ -133,7 +134,7 @@ void RunSideKernels(const KernelArguments& arguments, const Recomputation<T>& wo
       case SideKernels::kTiles:
         break;
       case SideKernels::kOnePass:
-        return RunProductOnHopper(arguments, work);
+        return RunOnePassOnHopper(arguments, work);
       case SideKernels::kTwoPasses:
         return RunSidesOnHopper(arguments, work);
       case SideKernels::kFactors:

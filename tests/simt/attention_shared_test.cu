@@ -2,7 +2,7 @@
 // The shared class of attention: which examples its products compute, and which it leaves to the
 // kernels that compute scores for each example. The results are the same, so the sweep over kernels
 // does not test this.
-#include "kernels/cuda/attention_shared.h"
+#include "kernels/cuda/attention/shared.h"
 
 #include <gtest/gtest.h>
 

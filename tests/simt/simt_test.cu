@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kernels/cuda.h"
-#include "kernels/cuda/attention_grad_hopper.h"
-#include "kernels/cuda/attention_hopper.h"
-#include "kernels/cuda/attention_side_grad_hopper.h"
+#include "kernels/cuda/attention/forward_hopper.h"
+#include "kernels/cuda/attention/one_pass_grad_hopper.h"
+#include "kernels/cuda/attention/side_grad_hopper.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.h"
 #include "tests/simt/access_check.h"
@@ -255,13 +255,13 @@ TEST(Attention, OnePassForQueriesAndKeysCanBeTurnedOff) {
   attention::Dimensions z{};
   z.batch = z.heads = 1;
   z.queries = z.keys = z.head_size = 64;
-  std::vector<TensorType> inputs(attention::kInputCount);
+  std::vector<TensorType> inputs(attention::kInputCount, {DType::kNone, {}});
   for (const int input : {attention::kQuery, attention::kKey, attention::kValue}) {
     inputs[input] = {DType::kBF16, {1, 64, 64}};
   }
-  EXPECT_GT(attention::GradientPartsOnHopper(z, inputs), 0);
+  EXPECT_GT(attention::OnePassPartsOnHopper(z, inputs), 0);
   setenv("SYNTRA_HOPPER", "two_passes", 1);
-  EXPECT_EQ(attention::GradientPartsOnHopper(z, inputs), 0);
+  EXPECT_EQ(attention::OnePassPartsOnHopper(z, inputs), 0);
   EXPECT_GT(attention::SidePartsOnHopper(z, inputs), 0);
   unsetenv("SYNTRA_HOPPER");
   simt::SetCapability(before);

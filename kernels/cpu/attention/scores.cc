@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills tiles of scores with products.
+#include "kernels/cpu/attention/scores.h"
+
+#include <algorithm>
+
+namespace syntra::attention {
+
+ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs,
+                             const QueryBlocks& blocks, WorkspaceLayout& call,
+                             WorkspaceLayout& thread)
+    : z_(z), dtype_(inputs[kValue].dtype), blocks_(blocks) {
+  for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
+  for (const Input i : {kQuery, kKey, kValue, kU, kA, kB}) {
+    if (has(i)) rows_[i] = HeadRows(inputs[i], z_.heads);
+  }
+  // In attention_grad this input number means another operand.
+  present_[kQueryStart] = inputs.size() == kInputCount && inputs[kQueryStart].present();
+  by_position_ = present_[kKeyPositions];
+  extent_ = z_.keys;
+  if (by_position_) {
+    constexpr int64_t kNone = int64_t{1} << 62;
+    extent_ = std::min({has(kTable) ? z_.table_keys : kNone, has(kU) ? z_.position_extent : kNone,
+                        has(kA) ? z_.a_size * z_.b_size : kNone});
+    if (extent_ == kNone) extent_ = 0;
+  }
+  const int64_t most_rows = blocks_.MostRows();
+  const size_t element = SizeOf(dtype_);
+  if (blocks_.AreRuns()) runs_ = thread.Place(blocks_.most_runs() * sizeof(KeyRun));
+  row_scratch_ = thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
+  if (has(kQuery)) {
+    query_ = thread.Place(most_rows * z_.head_size * element);
+    key_ = thread.Place(blocks_.GatheredKeys() * z_.head_size * element);
+  }
+  if (has(kU)) {
+    u_ = thread.Place(most_rows * z_.features * element);
+    if (by_position_) position_scores_ = thread.PlaceFloats(most_rows * extent_);
+    if (dtype_ == DType::kBF16) {
+      rounded_positions_ = call.Place(inputs[kPositions].shape.size() * element);
+    }
+  }
+  for (const QueryBlock& shape : blocks_.Shapes()) {
+    if (has(kQuery)) {
+      dot_.emplace_back(GemmProblem{.m = shape.rows,
+                                    .n = shape.keys,
+                                    .k = z_.head_size,
+                                    .transpose_b = true,
+                                    .ab = dtype_},
+                        GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, dot_.back().workspace_bytes());
+    }
+    if (has(kU)) {
+      feature_.emplace_back(GemmProblem{.m = shape.rows,
+                                        .n = by_position_ ? extent_ : shape.keys,
+                                        .k = z_.features,
+                                        .b_stride = z_.position_extent,
+                                        .ab = dtype_,
+                                        .accumulate = !by_position_ && has(kQuery)},
+                            GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, feature_.back().workspace_bytes());
+    }
+  }
+}
+
+void ScoreProducts::RoundPositions(const Inputs& inputs, const Workspace& workspace) const {
+  if (!has(kU) || dtype_ != DType::kBF16) return;
+  const int64_t count = (z_.positions_per_head ? z_.heads : 1) * z_.features * z_.position_extent;
+  RoundToBFloat16(static_cast<const float*>(inputs[kPositions]),
+                  workspace.call + rounded_positions_, count);
+}
+
+const std::byte* ScoreProducts::positions(const Inputs& inputs, int64_t h,
+                                          const Workspace& w) const {
+  const int64_t offset = z_.positions_per_head ? h * z_.features * z_.position_extent : 0;
+  const auto* base = dtype_ == DType::kBF16 ? w.call + rounded_positions_
+                                            : static_cast<const std::byte*>(inputs[kPositions]);
+  return base + offset * SizeOf(dtype_);
+}
+
+std::span<const KeyRun> ScoreProducts::RunsOf(const Inputs& inputs, int64_t h,
+                                              const QueryBlock& block, const Workspace& w) const {
+  if (!blocks_.AreRuns()) return {};
+  return blocks_.RunsOf(inputs, h, block, reinterpret_cast<KeyRun*>(w.thread + runs_));
+}
+
+void ScoreProducts::Gather(const Inputs& inputs, Input input, int64_t b, int64_t h,
+                           std::span<const KeyRun> runs, std::byte* to) const {
+  const HeadRows& rows = rows_[input];
+  const int64_t width = rows.width;
+  const KeyRun all{0, z_.keys};
+  for (const KeyRun& run : runs.empty() ? std::span(&all, 1) : runs) {
+    const int64_t bytes = run.count * width * static_cast<int64_t>(SizeOf(dtype_));
+    if (run.first < 0) {
+      std::fill_n(to, bytes, std::byte{0});
+    } else {
+      GatherRows(dtype_, rows.At(inputs[input], b, run.first, h), rows.stride * run.step, to, width,
+                 run.count, width);
+    }
+    to += bytes;
+  }
+}
+
+void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
+                               std::span<const KeyRun> runs, std::byte* values,
+                               const Workspace& workspace) const {
+  if (has(kQuery)) Gather(inputs, kKey, b, h, runs, key(workspace));
+  Gather(inputs, kValue, b, h, runs, values);
+}
+
+void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
+                         Tile& tile, const Workspace& w) const {
+  if (has(kQuery)) {
+    const HeadRows& rows = rows_[kQuery];
+    GatherRows(dtype_, rows.At(inputs[kQuery], b, block.first, h), rows.stride * block.step,
+               query(w), rows.width, block.rows, rows.width);
+    dot_[block.shape].Run(query(w), key(w), tile.scores, w.products);
+  }
+  if (has(kU)) {
+    const HeadRows& rows = rows_[kU];
+    GatherRows(dtype_, rows.At(inputs[kU], b, block.first, h), rows.stride, u(w), rows.width,
+               block.rows, rows.width);
+    feature_[block.shape].Run(u(w), positions(inputs, h, w),
+                              by_position_ ? tile.position_scores : tile.scores, w.products);
+  }
+  if (!has(kQuery) && (!has(kU) || by_position_)) {
+    std::fill_n(tile.scores, block.rows * tile.stride, 0.0f);
+  }
+}
+
+void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
+                            Tile& tile, const Workspace&) const {
+  if (has(kQuery)) {
+    const HeadRows &queries = rows_[kQuery], &keys = rows_[kKey];
+    DotRows(dtype_, queries.At(inputs[kQuery], b, block.first, h), queries.stride,
+            keys.At(inputs[kKey], b, 0, h), keys.stride, z_.head_size, tile);
+  } else {
+    std::fill_n(tile.scores, block.rows * tile.stride, 0.0f);
+  }
+  if (!has(kU)) return;
+  if (by_position_) std::fill_n(tile.position_scores, block.rows * extent_, 0.0f);
+  const float* p = static_cast<const float*>(inputs[kPositions]) +
+                   (z_.positions_per_head ? h * z_.features * z_.position_extent : 0);
+  AddFeatureRows(dtype_, rows_[kU].At(inputs[kU], b, block.first, h), rows_[kU].stride, p,
+                 z_.position_extent, z_.features, by_position_ ? tile.position_scores : tile.scores,
+                 by_position_ ? extent_ : tile.stride, block.rows,
+                 by_position_ ? extent_ : tile.keys);
+}
+
+RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const {
+  RowTerms terms{.dtype = dtype_,
+                 .a_size = z_.a_size,
+                 .b_size = z_.b_size,
+                 .a_stride = rows_[kA].stride,
+                 .b_stride = rows_[kB].stride,
+                 .extent = extent_,
+                 .start = 0,
+                 .pattern = z_.pattern,
+                 .block = z_.block,
+                 .blocks_read = z_.blocks_read};
+  if (has(kTable)) {
+    terms.table = static_cast<const float*>(inputs[kTable]) +
+                  (z_.table_heads == 1 ? 0 : h * z_.table_queries * z_.table_keys);
+    terms.table_stride = z_.table_queries == 1 ? 0 : z_.table_keys;
+  }
+  if (has(kBias)) {
+    terms.bias =
+        static_cast<const float*>(inputs[kBias]) + h * (z_.queries + z_.keys - 1) + z_.queries - 1;
+  }
+  if (has(kA)) {
+    terms.a = rows_[kA].At(inputs[kA], b, 0, h);
+    terms.b = rows_[kB].At(inputs[kB], b, 0, h);
+  }
+  if (masked) {
+    terms.query_segments = static_cast<const int32_t*>(inputs[kQuerySegments]) + b * z_.queries;
+    terms.key_segments = static_cast<const int32_t*>(inputs[kKeySegments]) + b * z_.keys;
+  }
+  if (by_position_) {
+    terms.query_positions = static_cast<const int32_t*>(inputs[kQueryPositions]) + b * z_.queries;
+    terms.key_positions = static_cast<const int32_t*>(inputs[kKeyPositions]) + b * z_.keys;
+  }
+  if (has(kPrefixEnds)) {
+    terms.prefix_ends = static_cast<const int32_t*>(inputs[kPrefixEnds]) + b * z_.queries;
+  }
+  if (has(kKeyBlocks)) {
+    terms.key_blocks = static_cast<const int32_t*>(inputs[kKeyBlocks]) +
+                       (z_.block_heads == 1 ? 0 : h * z_.QueryBlocks() * z_.blocks_read);
+  }
+  if (has(kQueryStart)) terms.start = *static_cast<const int32_t*>(inputs[kQueryStart]);
+  return terms;
+}
+
+Tile ScoreProducts::TileOf(const QueryBlock& block, std::span<const KeyRun> runs, float* scores,
+                           const Workspace& w) const {
+  return {.first = block.first,
+          .rows = block.rows,
+          .keys = block.keys,
+          .step = block.step,
+          .runs = runs,
+          .stride = block.keys,
+          .scores = scores,
+          .position_scores = has(kU) && by_position_ ? position_scores(w) : nullptr,
+          .row_scratch = reinterpret_cast<float*>(w.thread + row_scratch_)};
+}
+
+int64_t FindWholeExamples(const Dimensions& z, const Inputs& inputs, uint8_t* whole,
+                          int64_t* examples) {
+  const auto* queries = static_cast<const int32_t*>(inputs[kQuerySegments]);
+  const auto* keys = static_cast<const int32_t*>(inputs[kKeySegments]);
+  int64_t count = 0;
+  for (int64_t b = 0; b < z.batch; ++b) {
+    whole[b] = 1;
+    if (queries) {
+      const int32_t segment = queries[b * z.queries];
+      const auto same = [&](int32_t other) { return other == segment; };
+      whole[b] = segment != 0 &&
+                 std::all_of(queries + b * z.queries, queries + (b + 1) * z.queries, same) &&
+                 std::all_of(keys + b * z.keys, keys + (b + 1) * z.keys, same);
+    }
+    if (whole[b]) examples[count++] = b;
+  }
+  return count;
+}
+
+}  // namespace syntra::attention

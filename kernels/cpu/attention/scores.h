@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the attention kernels split their work into tiles, and the matrix products that fill a tile:
+// q . k and u . p. A unit of work is one (example, head). Its operands are copied to dense rows,
+// because products with dense rows are 10 % faster than with strided ones.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/attention/blocks.h"
+#include "kernels/cpu/attention/rows.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/op.h"
+#include "kernels/ops/attention.h"
+#include "kernels/workspace.h"
+
+namespace syntra::attention {
+
+// An activation [B, rows, H * width], whose rows may be columns of a wider matrix.
+struct HeadRows {
+  int64_t rows = 0, width = 0;
+  int64_t stride = 0;  // elements from one row to the next
+  size_t element = 0;  // bytes
+
+  HeadRows() = default;  // absent
+  HeadRows(const TensorType& type, int64_t heads)
+      : rows(type.shape[1]),
+        width(type.shape[2] / heads),
+        stride(type.row_pitch()),
+        element(SizeOf(type.dtype)) {}
+
+  // Where head h of row i of example b begins.
+  std::byte* At(void* base, int64_t b, int64_t i, int64_t h) const {
+    return static_cast<std::byte*>(base) + ((b * rows + i) * stride + h * width) * element;
+  }
+};
+
+// The workspace of the call and of the calling thread.
+struct Workspace {
+  std::byte* call;
+  std::byte* thread;
+  std::byte* products;  // for Gemm::Run
+};
+
+class ScoreProducts {
+ public:
+  // Adds its parts to the layouts of the call's and of each thread's workspace.
+  ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs, const QueryBlocks& blocks,
+                WorkspaceLayout& call, WorkspaceLayout& thread);
+
+  // Rounds the table of positions to bf16 if needed. Call it once per call, before any tile.
+  void RoundPositions(const Inputs& inputs, const Workspace& workspace) const;
+  // The keys of a block of head h, where they are runs; else none.
+  std::span<const KeyRun> RunsOf(const Inputs& inputs, int64_t h, const QueryBlock& block,
+                                 const Workspace& workspace) const;
+  // Copies keys and, to `values`, values to dense rows: those of a block's runs or, without runs,
+  // all of (b, h).
+  void GatherKeys(const Inputs& inputs, int64_t b, int64_t h, std::span<const KeyRun> runs,
+                  std::byte* values, const Workspace& workspace) const;
+  // Fills tile.scores and tile.position_scores with the products, or with zeros if there are none.
+  // Afterwards query() and u() hold the block's rows.
+  void Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
+            const Workspace& workspace) const;
+  // The same for few queries, without packing.
+  void FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
+               const Workspace& workspace) const;
+  // `masked`: whether the segments of example b hide anything.
+  RowTerms Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const;
+  Tile TileOf(const QueryBlock& block, std::span<const KeyRun> runs, float* scores,
+              const Workspace& workspace) const;
+
+  // The gathered operands of this thread.
+  std::byte* query(const Workspace& w) const { return w.thread + query_; }
+  std::byte* key(const Workspace& w) const { return w.thread + key_; }
+  std::byte* u(const Workspace& w) const { return w.thread + u_; }
+  float* position_scores(const Workspace& w) const {
+    return reinterpret_cast<float*>(w.thread + position_scores_);
+  }
+  // The positions [F, N] of head h, in the type of the activations.
+  const std::byte* positions(const Inputs& inputs, int64_t h, const Workspace& w) const;
+  int64_t extent() const { return extent_; }
+  size_t product_bytes() const { return product_bytes_; }
+  bool has(Input input) const { return present_[input]; }
+  // The rows of an activation: query, key, value, u, a or b.
+  const HeadRows& rows_of(Input input) const { return rows_[input]; }
+
+ private:
+  void Gather(const Inputs& inputs, Input input, int64_t b, int64_t h, std::span<const KeyRun> runs,
+              std::byte* to) const;
+
+  Dimensions z_;
+  DType dtype_;
+  QueryBlocks blocks_;
+  bool present_[kInputCount] = {};
+  HeadRows rows_[kInputCount];
+  bool by_position_ = false;
+  int64_t extent_ = 0;
+  std::vector<Gemm> dot_, feature_;  // per shape
+  size_t product_bytes_ = 0;
+  size_t query_ = 0, key_ = 0, u_ = 0, position_scores_ = 0, row_scratch_ = 0, runs_ = 0;
+  size_t rounded_positions_ = 0;
+};
+
+// Sets whole[b] to whether example b is a single segment without padding, so that its mask can be
+// ignored. Lists these examples in `examples` and returns how many there are.
+int64_t FindWholeExamples(const Dimensions& z, const Inputs& inputs, uint8_t* whole,
+                          int64_t* examples);
+
+}  // namespace syntra::attention

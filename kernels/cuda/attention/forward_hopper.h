@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention's forward pass on Hopper GPUs, for heads of 64 columns in bf16 whose scores are
+// products of queries and keys, of u and positions, or both, perhaps with a bias and a table
+// (Terms::AreTileProducts), or products of factors, perhaps with a bias (factors.h).
+#pragma once
+
+#include "kernels/cuda/attention/forward.h"
+
+namespace syntra::attention {
+
+// Whether this thread's GPU has the kernel and the kernel takes heads of this size.
+bool HopperServes(const Dimensions& z);
+
+// `forward.terms` are prepared (PreparedTerms), and products or factors that
+// HopperServesFactors.
+void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward);
+
+}  // namespace syntra::attention

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention_grad on the GPU. Tiles of probabilities P are recomputed from log_sum_exp. With dP = dY
+// V^T and D_i = dy_i . y_i the gradient of the scores is dS = P (dP - D) (Dao et al. 2022,
+// FlashAttention, appendix B.4). Every gradient is a sum in a fixed order, so queries and keys have
+// a pass each, which recomputes P and dS. In a pass a block keeps a tile of one side (its own rows)
+// and loops over tiles of the other side (the passing rows). Its own rows are the rows of P and dS,
+// so the products with the passing rows need no transposes.
+//
+//   queries  dQ = dS K, dU = dS p^T
+//   factors  another pass over queries: da and db, products of the keys' unit vectors with dS, each
+//            element of it times that of the other factor
+//   keys     dV = P^T dY, dK = dS^T Q, and sums over the batch: dp^T = dS^T U, dbias
+//   scores   dtable: a block keeps a tile of scores and loops over the examples
+//
+// If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
+// One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
+// and 64 keys, which takes longer than 2 products. Hopper GPUs have enough shared memory to keep
+// dQ there, and a kernel that does (one_pass_grad_hopper.cu). Longer queries, scores of two
+// products and those of factors alone have kernels of their own there (SideKernels).
+#pragma once
+
+#include "base/divide.h"
+#include "kernels/cuda/attention/scores.h"
+
+namespace syntra::attention {
+
+// Statistics of a query.
+struct alignas(8) RowStatistics {
+  // OffsetOf(log_sum_exp); infinite if no key is allowed or the query does not exist, so that its P
+  // are zero.
+  float offset;
+  float mean;  // D
+};
+
+// The number of rows of a block's own tile: 16 for each warp.
+constexpr int kOwnRows = kTileWarps * 16;
+
+// The kernels that compute a call's gradients of queries and keys.
+enum class SideKernels {
+  kTiles,      // side_grad.cu
+  kOnePass,    // one_pass_grad_hopper.cu
+  kTwoPasses,  // side_grad_hopper.cu
+  kFactors,    // factors_grad_hopper.cu
+};
+
+// A call of attention_grad and its arrays in the workspace.
+template <typename T>
+struct Recomputation {
+  Backward<T> call;
+  SideKernels kernels;
+  RowStatistics* statistics;  // [B, H, T up to a multiple of 64]
+  // The pass of the keys splits the batch into parts. Sums over the batch are first computed for
+  // each part.
+  int64_t parts;
+  float* dense_parts;    // dp^T, [parts, H, S and F up to multiples of 64]
+  float* bias_lines;     // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
+  bool table_on_hopper;  // score_grad_hopper.cu computes the sums of dS
+  int64_t table_parts;
+  float* table_sums;  // dS, [table_parts, H, T, S up to a multiple of 64]
+
+  __device__ const RowStatistics* StatisticsOf(int64_t b, int64_t h) const {
+    return statistics + (b * call.terms.heads + h) * Chunks(call.terms.queries) * kColumns;
+  }
+  __device__ float* DenseParts(int64_t part, int64_t h) const {
+    const Terms<T>& terms = call.terms;
+    return dense_parts + (part * terms.heads + h) * Chunks(terms.keys) * kColumns *
+                             Chunks(terms.features) * kColumns;
+  }
+  __device__ float* BiasLine(int64_t part, int64_t h, int64_t tile, int64_t warp) const {
+    const int64_t block = (part * call.terms.heads + h) * LineTiles() + tile;
+    return bias_lines + (block * LineWarps() + warp) * LineLength();
+  }
+  __device__ float* TableSums(int64_t part, int64_t h, int64_t i) const {
+    return table_sums + ((part * call.terms.heads + h) * call.terms.queries + i) *
+                            Chunks(call.terms.keys) * kColumns;
+  }
+
+  // Bias lines are of 64 keys or, if one block computes them, of all. Of a warp's 16 keys key j and
+  // query i add to entry i - j + 15. A line of all keys begins with the last ones of the last tile:
+  // there key j and query i of an example add to entry i - j + PaddedKeys() - 1. The entries of a
+  // lane are 32 apart.
+  __host__ __device__ bool LinesOfAllKeys() const {
+    return kernels == SideKernels::kOnePass || kernels == SideKernels::kFactors;
+  }
+  __host__ __device__ int64_t LineTiles() const {
+    return LinesOfAllKeys() ? 1 : Chunks(call.terms.keys);
+  }
+  __host__ __device__ int64_t LineWarps() const {
+    return LinesOfAllKeys() ? 2 * kTileWarps : kTileWarps;
+  }
+  __host__ __device__ int64_t LineLength() const {
+    return (LinesOfAllKeys() ? PaddedKeys() : 0) + Chunks(call.terms.queries) * kColumns + kWarp;
+  }
+  __host__ __device__ int64_t PaddedKeys() const {
+    return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);
+  }
+  // The floats of all lines of a part.
+  int64_t LineFloats() const { return call.terms.heads * LineTiles() * LineWarps() * LineLength(); }
+};
+
+// The head and the examples of a block, of which there is one for each head and part.
+struct Share {
+  int h, part, first, end;
+
+  template <typename T>
+  __device__ explicit Share(const Recomputation<T>& work) {
+    const auto parts = static_cast<int>(work.parts);
+    const auto examples = static_cast<int>(work.call.terms.batch);
+    h = static_cast<int>(BlockIndex()) / parts;
+    part = static_cast<int>(BlockIndex()) % parts;
+    first = FirstOfPart(examples, part, parts);
+    end = FirstOfPart(examples, part + 1, parts);
+  }
+};
+
+// The rows of a warp's tile, each shifted so that diagonals become columns.
+template <typename T>
+struct SkewedRows {
+  static constexpr int kWidth = 8 * (kPassingFragments<T> + 1);
+  float row[8][kWidth];
+};
+
+// Adds the diagonals of dS, whose rows are keys, to `line`. The lower rows of a fragment and the
+// upper rows of the one 8 columns further on add to the same entries. If rows are queries, kStep is
+// -1: then `line` is the last entry that they add to.
+template <typename T, int kStep = 1>
+__device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassingFragments<T>],
+                                             SkewedRows<T>& skewed, float* line) {
+  constexpr int kN = kPassingFragments<T>;
+  constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
+  float entry[DivideUp(kEntries, kWarp)];
+#pragma unroll
+  for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+    entry[e] = x < kEntries ? line[kStep * x] : 0.0f;
+  }
+#pragma unroll
+  for (int n = 0; n <= kN; ++n) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      skewed.row[FragmentRow(0)][8 * n + FragmentColumn(e)] =
+          (n > 0 ? d_scores[n > 0 ? n - 1 : 0].sum[e] : 0.0f) +
+          (n < kN ? d_scores[n < kN ? n : 0].sum[2 + e] : 0.0f);
+    }
+  }
+  SyncWarp();
+#pragma unroll
+  for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+#pragma unroll
+    for (int r = 0; r < 8; ++r) {
+      const int column = x + r - 7;
+      if (column >= 0 && column < kWidth) entry[e] += skewed.row[r][column];
+    }
+    if (x < kEntries) line[kStep * x] = entry[e];
+  }
+  SyncWarp();
+}
+
+// P or dS in registers: the elements of a warp's 16 own rows.
+template <typename T>
+using RowScores = Fragment[1][kPassingFragments<T>];
+
+// Computes P and dS from S, which is masked, and dP.
+template <typename T, typename Statistics>
+__device__ __forceinline__ void FinishScores(const Statistics& statistics, RowScores<T>& scores,
+                                             RowScores<T>& d_scores) {
+#pragma unroll
+  for (int n = 0; n < kPassingFragments<T>; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const RowStatistics row = statistics(n, k);
+      float& p = scores[0][n].sum[k];
+      p = Exponential<T>(p, row.offset);
+      d_scores[0][n].sum[k] = p * (d_scores[0][n].sum[k] - row.mean);
+    }
+  }
+}
+
+// Computes P and dS. `scores` must hold the terms that are not products. `own` and `passing` are
+// the tiles of both sides in the order in which Side copies them. statistics(n, k) returns those of
+// the query of element k of fragment n.
+template <bool kOfKeys, typename T, typename Statistics>
+__device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, int64_t h,
+                                             const Place& place, const Side<T>& side, const T* own,
+                                             const T* passing, const Statistics& statistics,
+                                             RowScores<T>& scores, RowScores<T>& d_scores) {
+  AddProducts(side, own, passing, scores);
+  MaskScores<kOfKeys>(terms, b, h, place, scores);
+#pragma unroll
+  for (Fragment& fragment : d_scores[0]) fragment = {};
+  const int first = side.Scores();
+  AddScoresOfTiles(side.value.TileCount(), own + first * kOwnTile<T, 1>,
+                   passing + first * kPassingTile<T>, d_scores);
+  FinishScores<T>(statistics, scores, d_scores);
+}
+
+// The numbers of tiles of a call.
+template <typename T>
+struct GradientTiles {
+  int64_t tiles;  // of a side
+
+  // `sizes` are Dimensions or Terms.
+  template <typename Sizes>
+  GradientTiles(const Sizes& sizes, bool dot)
+      : tiles((dot ? 2 : 1) * Chunks(sizes.head_size) + Chunks(sizes.features) +
+              Chunks(sizes.a_size) + Chunks(sizes.b_size)) {}
+
+  size_t own_bytes() const { return tiles * kOwnRows * kTileStride<T> * sizeof(T); }
+  size_t passing_bytes() const { return tiles * kPassing<T> * kTileStride<T> * sizeof(T); }
+};
+
+// Computes dQ, dU, da, db, dV, dK, and parts of dp and dbias, which RunScores adds up.
+template <typename T>
+void RunSides(const KernelArguments& arguments, const Recomputation<T>& work);
+template <typename T>
+std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias);
+
+// Computes dtable, and adds up the parts.
+template <typename T>
+void RunScores(const KernelArguments& arguments, const Recomputation<T>& work);
+template <typename T>
+std::optional<TileMemory> ScoreMemory(const GradientTiles<T>& tile_counts);
+
+}  // namespace syntra::attention

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operands of attention as Hopper GPUs copy them, in tiles of 64 columns, and how a block waits
+// for a tile. Where u and positions are tiles (Terms::AreTileProducts), their scores are as those
+// of queries and keys, but all examples share the positions.
+#pragma once
+
+#include "kernels/cuda/attention/scores.h"
+#include "kernels/cuda/hopper.h"
+
+namespace syntra::attention {
+
+constexpr int kNoTile = -1;  // instead of a place's first passing row: there are no more tiles
+
+// Says in a ring's next stage, once it is empty, which tile FindNext finds: `place` moves there.
+// Returns the barrier at which the tile's copies arrive, `bytes` together, or null if there are no
+// more tiles.
+template <bool kOfKeys, int kStages>
+__device__ __forceinline__ Barrier* AnnounceNext(const Terms<BFloat16>& terms, int b, int h,
+                                                 int own_rows, Place& place, Ring<kStages>& ring,
+                                                 Place (&places)[kStages],
+                                                 const Turn<kStages>& turn, int bytes) {
+  const bool more = FindNext<kOfKeys>(terms, b, h, own_rows, place);
+  if (!more) place.passing = kNoTile;
+  WaitFor(ring.empty[turn.stage], turn.parity ^ 1);
+  places[turn.stage] = place;
+  Barrier& full = ring.full[turn.stage];
+  ArriveExpecting(full, more ? bytes : 0);
+  return more ? &full : nullptr;
+}
+
+// Waits until a stage is full, and sets `place` to that of its tile. Returns false if it has none.
+template <int kStages>
+__device__ __forceinline__ bool WaitForTile(Ring<kStages>& ring, const Place (&places)[kStages],
+                                            const Turn<kStages>& turn, Place& place) {
+  WaitFor(ring.full[turn.stage], turn.parity);
+  place = places[turn.stage];
+  place.mask.pattern = false;  // there is none, which the compiler cannot know
+  return place.passing != kNoTile;
+}
+
+// The place of an element of a row of a tile in the layout of CopyTileAsync.
+template <typename Element>
+__device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int column) {
+  return tile + row * kColumns + (column / kEight ^ row % 8) * kEight + column % kEight;
+}
+
+// A map of rows [examples, rows, columns], and where those of a head and an example are.
+struct MappedRows {
+  TensorMap map;
+  int head_columns;  // from a head to the next
+  int head_examples = 0, batch_examples = 1;
+
+  // Starts to copy the rows from `first` on. Tiles begin at multiples of 16 bytes (CopyTileAsync),
+  // so elements of the head before may come first (ShiftOf).
+  __device__ __forceinline__ void StartCopy(BFloat16* to, int b, int h, int first,
+                                            Barrier& full) const {
+    CopyTileAsync(to, map, h * head_columns - ShiftOf(h), first,
+                  b * batch_examples + h * head_examples, full);
+  }
+  // Where a head's columns begin in its tile.
+  __device__ __forceinline__ int ShiftOf(int h) const { return h * head_columns % kEight; }
+};
+
+// Whether scores are products of queries and keys, of u and positions, or both, in whole tiles,
+// perhaps with a bias and a table. `inputs` are those of attention_grad.
+inline bool HopperServesProducts(const Dimensions& z, std::span<const TensorType> inputs) {
+  const bool dot = inputs[kQuery].present(), dense = inputs[kU].present();
+  const bool tiles = !dense || (z.features == kColumns && !inputs[kKeyPositions].present());
+  const bool others = inputs[kA].present() || inputs[kPrefixEnds].present() || z.IsSparse();
+  return (dot || dense) && tiles && !others && inputs[kValue].dtype == DType::kBF16 &&
+         z.head_size == kColumns;
+}
+
+// Those of an activation [B, rows, H * 64].
+inline MappedRows MapRows(const Terms<BFloat16>& terms, const BFloat16* from, int64_t rows,
+                          int64_t pitch, int tile_rows) {
+  return {MapTiles({from, terms.batch, rows, terms.heads * kColumns, pitch}, tile_rows), kColumns};
+}
+
+// Those of positions. `terms` are prepared (PreparedTerms).
+inline MappedRows MapPositions(const Terms<BFloat16>& terms, int tile_rows) {
+  const bool per_head = terms.positions_per_head;
+  const MappedTensor rows{terms.position_rows, per_head ? terms.heads : 1, terms.position_extent,
+                          kColumns, kColumns};
+  return {MapTiles(rows, tile_rows), 0, per_head ? 1 : 0, 0};
+}
+
+}  // namespace syntra::attention
