@@ -11,10 +11,11 @@ namespace syntra {
 namespace attention {
 namespace {
 
-// The number of lanes for a row. Each handles eight columns at a time.
-constexpr int kRowLanes = 8;
+// The number of lanes for a row, each of which handles eight columns at a time, and of rows that a
+// lane has at once. The loads of these rows are under way together.
+constexpr int kRowLanes = 8, kRowsAtOnce = 2;
 
-// A block computes 32 rows at a time, [B, T up to a multiple of 64, H] of one example.
+// A block computes 64 rows at a time, [B, T up to a multiple of 64, H] of one example.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) StatisticsKernel(Recomputation<T> work) {
   constexpr int kRows = kThreads / kRowLanes;
@@ -22,28 +23,47 @@ __global__ void __launch_bounds__(kThreads) StatisticsKernel(Recomputation<T> wo
   const Terms<T>& terms = call.terms;
   const auto padded = static_cast<int>(Chunks(terms.queries) * kColumns);
   const auto heads = static_cast<int>(terms.heads), head_size = static_cast<int>(terms.head_size);
-  const int groups = padded * heads / kRows, column = ThreadIndex() % kRowLanes * kEight;
+  const int groups = padded * heads / (kRowsAtOnce * kRows);
+  const int column = ThreadIndex() % kRowLanes * kEight;
   const int64_t items = terms.ExampleCount() * groups;
   for (int64_t item = BlockIndex(); item < items; item += BlockCount()) {
     const int64_t n = item / groups, b = terms.Example(n);
-    const int row = static_cast<int>(item - n * groups) * kRows + ThreadIndex() / kRowLanes;
-    const int i = row / heads, h = row - i * heads;
-    float mean = 0.0f;
-    if (i < terms.queries) {
-      const int64_t at = ((b * terms.queries + i) * heads + h) * head_size;
-      for (int d = column; d < head_size; d += kRowLanes * kEight) {
-        const int count = head_size - d < kEight ? head_size - d : kEight;
-        const Eight dy = LoadEight(call.dy + at + d, count), y = LoadEight(call.y + at + d, count);
+    const int first = static_cast<int>(item - n * groups) * kRowsAtOnce * kRows;
+    float log_sum_exp[kRowsAtOnce], mean[kRowsAtOnce] = {};
+    int64_t at[kRowsAtOnce], to[kRowsAtOnce];
 #pragma unroll
-        for (int k = 0; k < kEight; ++k) mean += dy[k] * y[k];
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const int row = first + r * kRows + ThreadIndex() / kRowLanes;
+      const int i = row / heads, h = row - i * heads;
+      const bool there = i < terms.queries;
+      log_sum_exp[r] = there ? call.log_sum_exp[(b * heads + h) * terms.queries + i] : -INFINITY;
+      // A query that does not exist gets the statistics of one that sees no key.
+      at[r] = ((b * terms.queries + (there ? i : 0)) * heads + h) * head_size;
+      to[r] = (b * heads + h) * padded + i;
+    }
+    for (int d = column; d < head_size; d += kRowLanes * kEight) {
+      const T* rows[2 * kRowsAtOnce];
+      Eight values[2 * kRowsAtOnce];
+#pragma unroll
+      for (int r = 0; r < kRowsAtOnce; ++r) {
+        rows[2 * r] = call.dy + at[r] + d;
+        rows[2 * r + 1] = call.y + at[r] + d;
+      }
+      LoadRows(rows, head_size - d < kEight ? head_size - d : kEight, values);
+#pragma unroll
+      for (int r = 0; r < kRowsAtOnce; ++r) {
+#pragma unroll
+        for (int k = 0; k < kEight; ++k) mean[r] += values[2 * r][k] * values[2 * r + 1][k];
       }
     }
-    for (int mask = kRowLanes / 2; mask > 0; mask /= 2) mean += ShuffleXor(mean, mask);
-    if (column != 0) continue;
-    const float log_sum_exp =
-        i < terms.queries ? call.log_sum_exp[(b * heads + h) * terms.queries + i] : -INFINITY;
-    work.statistics[(b * heads + h) * padded + i] = {
-        log_sum_exp == -INFINITY ? INFINITY : OffsetOf<T>(log_sum_exp), mean};
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      for (int mask = kRowLanes / 2; mask > 0; mask /= 2) mean[r] += ShuffleXor(mean[r], mask);
+      if (column != 0) continue;
+      work.statistics[to[r]] = log_sum_exp[r] == -INFINITY
+                                   ? RowStatistics{INFINITY, 0.0f}
+                                   : RowStatistics{OffsetOf<T>(log_sum_exp[r]), mean[r]};
+    }
   }
 }
 
@@ -147,8 +167,8 @@ void RunSideKernels(const KernelArguments& arguments, const Recomputation<T>& wo
 template <typename T>
 void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Terms<T>& z = work.call.terms;
-  Launch(arguments, GridFor(z.batch * z.heads * Chunks(z.queries) * kColumns * kRowLanes),
-         StatisticsKernel<T>, work);
+  const int64_t rows = z.batch * z.heads * Chunks(z.queries) * kColumns;
+  Launch(arguments, GridFor(rows * kRowLanes / kRowsAtOnce), StatisticsKernel<T>, work);
   RunSideKernels(arguments, work);
   RunScores(arguments, work);
 }

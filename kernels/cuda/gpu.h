@@ -231,6 +231,23 @@ __device__ __forceinline__ Eight LoadEight(const T* from, int count) {
   return result;
 }
 
+// Loads the same columns of several rows. One question for all of them, before any load, lets the
+// loads follow each other.
+template <typename T, int kRows>
+__device__ __forceinline__ void LoadRows(const T* const (&rows)[kRows], int count,
+                                         Eight (&values)[kRows]) {
+  bool whole = count == kEight;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) whole = whole && IsAligned(rows[i]);
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) values[i] = LoadWholeEight(rows[i]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) values[i] = LoadEight(rows[i], count);
+}
+
 template <typename T>
 __device__ __forceinline__ void StoreEight(const Eight& values, T* to, int count) {
   if (count == kEight && IsAligned(to)) return StoreWholeEight(values, to);

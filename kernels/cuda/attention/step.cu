@@ -51,23 +51,6 @@ __device__ int64_t ReadableKeys(const Terms<T>& terms) {
   return existing < terms.keys ? existing : terms.keys;
 }
 
-// Loads the same columns of several rows. One question for all of them, before any load, lets the
-// loads follow each other.
-template <typename T>
-__device__ __forceinline__ void LoadRows(const T* const (&rows)[kAtOnce], int count,
-                                         Eight (&values)[kAtOnce]) {
-  bool whole = count == kEight;
-#pragma unroll
-  for (int i = 0; i < kAtOnce; ++i) whole = whole && IsAligned(rows[i]);
-  if (whole) {
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) values[i] = LoadWholeEight(rows[i]);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kAtOnce; ++i) values[i] = LoadEight(rows[i], count);
-}
-
 // scores[j] = query . key_j, computed by groups of lanes.
 template <typename T>
 __device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, int64_t keys,
