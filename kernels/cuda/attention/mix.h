@@ -17,15 +17,18 @@ struct MixTile {
   int first_row;
   int64_t first_example;
   int inner_begin, inner_end;  // where E and the examples are not all zero
+  int inner_rows[kExamples];   // of each example: those that count for the block's rows
 
   __device__ MixTile(const SharedScores<T>& scores, int64_t h, int first_row, int64_t first_example)
       : scores(scores), h(h), first_row(first_row), first_example(first_example) {
     inner_begin = kTransposed && scores.causal ? first_row : 0;
     inner_end = inner_begin;
-    for (int64_t b = first_example; b < first_example + kExamples && b < scores.batch; ++b) {
-      int end = scores.key_lengths[b];
-      if (kTransposed) end = end > first_row ? scores.query_lengths[b] : 0;
-      if (end > inner_end) inner_end = end;
+#pragma unroll
+    for (int e = 0; e < kExamples; ++e) {
+      const int64_t b = first_example + e;
+      const bool any = b < scores.batch && scores.key_lengths[b] > (kTransposed ? first_row : 0);
+      inner_rows[e] = any ? InnerRowsOf(b) : 0;
+      if (inner_rows[e] > inner_end) inner_end = inner_rows[e];
     }
     const int seen = first_row + kSide;  // number of keys that the block's last query sees
     if (!kTransposed && scores.causal && seen < inner_end) inner_end = seen;

@@ -281,16 +281,11 @@ class Consumer {
   __device__ __forceinline__ void StorePairs(const FragmentA (&rows)[kSteps], RowTile& tile) {
     WaitFor(memory_.added[group_], step_parity_ ^ 1);
     SyncWarp();  // all lanes have read it, too
-    const int first = WarpIndex() % kProductWarps * 16;
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        const int row = first + FragmentRow(r % 2 * 2);
-        BFloat16* to = SwizzledAt(tile, row, (2 * k + r / 2) * kEight) + FragmentColumn(0);
-        *reinterpret_cast<uint32_t*>(to) = rows[k].pair[r];
-      }
-    }
+    PutRows(rows, OwnRows(tile));
+  }
+  // The warp's rows of its group's tile.
+  __device__ __forceinline__ static BFloat16* OwnRows(RowTile& tile) {
+    return tile + WarpIndex() % kProductWarps * 16 * kColumns;
   }
 
   // Stores the warp's 16 rows of its group's 64 from `first` on. Rounds them first.
@@ -306,15 +301,9 @@ class Consumer {
     RowTile& tile = memory_.d_scores[group_];
     StorePairs(rows, tile);
     SyncWarp();
-    BFloat16* head = target.to + (int64_t{b_} * target.rows + first) * target.stride +
-                     share_.h * kColumns + LaneIndex() % 8 * kEight;
-#pragma unroll
-    for (int row = LaneIndex() / 8; row < 16; row += kWarp / 8) {
-      const int own = WarpIndex() % kProductWarps * 16 + row;
-      const Eight values = LoadWholeEight(SwizzledAt(tile, own, LaneIndex() % 8 * kEight));
-      if (first + row >= target.rows) continue;
-      StoreResult(values, head + int64_t{row} * target.stride, kEight, target.accumulate);
-    }
+    BFloat16* to = target.to + (int64_t{b_} * target.rows + first) * target.stride;
+    StoreRowsOfTile(OwnRows(tile), {to + share_.h * kColumns, target.rows - first, kColumns,
+                                    target.stride, target.accumulate});
   }
 
   // Stores dQ of the example, of which each group has every other tile, and sets it to zero.

@@ -44,6 +44,32 @@ __device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int colum
   return tile + row * kColumns + (column / kEight ^ row % 8) * kEight + column % kEight;
 }
 
+// Puts a warp's 16 rows of 64 columns where products read them: to rows of a tile in that layout,
+// of which the first is a multiple of eight.
+__device__ __forceinline__ void PutRows(const FragmentA (&rows)[kColumns / 16], BFloat16* tile) {
+#pragma unroll
+  for (int k = 0; k < kColumns / 16; ++k) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      BFloat16* to = SwizzledAt(tile, FragmentRow(r % 2 * 2), (2 * k + r / 2) * kEight);
+      *reinterpret_cast<uint32_t*>(to + FragmentColumn(0)) = rows[k].pair[r];
+    }
+  }
+}
+// Stores these rows, once all lanes have put theirs, to a result whose first row is the first of
+// them. Those beyond its last are left out.
+__device__ __forceinline__ void StoreRowsOfTile(const BFloat16* tile,
+                                                const Target<BFloat16>& target) {
+  const int column = LaneIndex() % 8 * kEight;
+  BFloat16* to = target.to + column;
+#pragma unroll
+  for (int row = LaneIndex() / 8; row < 16; row += kWarp / 8) {
+    const Eight values = LoadWholeEight(SwizzledAt(tile, row, column));
+    if (row >= target.rows) continue;
+    StoreResult(values, to + int64_t{row} * target.stride, kEight, target.accumulate);
+  }
+}
+
 // A map of rows [examples, rows, columns], and where those of a head and an example are.
 struct MappedRows {
   TensorMap map;

@@ -1,44 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block keeps 128 rows of E in shared memory, those of a head, while the activations of its part
-// of the batch pass by, two examples side by side. Four warps copy them, 32 inner rows at a time;
+// of the batch pass by, two examples side by side. Four warps copy them, 64 inner rows at a time;
 // eight warps compute 16 rows of the result each, with products of four warps.
 //
 // So E is read once for all examples of a block, and each value that is copied is used for 128
-// rows. Copies are those of threads: they leave out what is padding, which maps of tensors cannot.
+// rows. Pieces in which all rows count are copied by maps of the tensors: they take no registers
+// and little time, so that all free stages are under way. A map does not know how many rows of an
+// example count; where its padding begins, the four warps copy the rows themselves, with zeros for
+// the rest.
 #include "kernels/cuda/attention/shared_hopper.h"
 
 #include "base/divide.h"
 #include "kernels/cuda/attention/mix.h"
-#include "kernels/cuda/attention/tiles.h"
-#include "kernels/cuda/hopper.h"
+#include "kernels/cuda/attention/products.h"
 
 namespace syntra::attention {
 namespace {
 
 constexpr int kConsumers = 2 * kProductWarps, kCopiers = 4;  // warps
 constexpr int kMixThreads = (kConsumers + kCopiers) * kWarp, kCopyThreads = kCopiers * kWarp;
-constexpr int kExamples = 2, kMostInner = 512;
-constexpr int kInnerRows = 32;  // of a piece
-// Copies of kAhead pieces may be under way, while products read one piece and the next is complete.
-constexpr int kAhead = 4, kMixStages = 7;
+constexpr int kExamples = 2, kMostInner = 512, kChunks = kMostInner / kColumns;
+constexpr int kMixStages = 5;
 
-// Tiles in the layout of CopyTileAsync.
-using ExponentialTile = BFloat16[kColumns * kColumns];
-using MixedTile = BFloat16[kInnerRows * kColumns];
+using RowTile = BFloat16[kColumns * kColumns];  // in the layout of CopyTileAsync
 
 struct MixMemory {
-  // E, of the upper and the lower 64 rows.
-  alignas(1024) ExponentialTile exponentials[kMostInner / kColumns][2];
-  alignas(1024) MixedTile mixed[kMixStages][kExamples];
-  SumsBuffer sums[kConsumers];
-  Barrier loaded;  // E
+  struct alignas(1024) Chunk {
+    RowTile halves[2];
+  } exponentials[kChunks];  // 64 inner rows or columns of E, of the upper and the lower 64 rows
+  struct alignas(1024) Piece {
+    RowTile of[kExamples];
+  } pieces[kMixStages];  // 64 inner rows of a pair of examples
+  alignas(1024) BFloat16 results[kConsumers][16 * kColumns];
+  Barrier loaded[kChunks];
   Ring<kMixStages> ring;
 };
+
+// What a block of an H100 can have.
+static_assert(sizeof(MixMemory) <= 227 << 10);
 
 struct MixCall {
   SharedScores<BFloat16> scores;
   Mixed<BFloat16> mixed;
-  int parts;  // of the batch
+  int parts;                       // of the batch
+  TensorMap exponentials, values;  // `values` are what is mixed
 };
 
 __host__ __device__ int64_t PairsOf(int64_t batch) { return DivideUp(batch, kExamples); }
@@ -59,73 +64,106 @@ struct Share {
   }
 };
 
-// Calls body(tile, inner) for the pieces of all pairs of examples, and done(tile) after each pair.
-template <bool kTransposed, typename Body, typename Done>
-__device__ __forceinline__ void ForPieces(const MixCall& call, const Share& share, const Body& body,
-                                          const Done& done) {
+// Calls body(tile, inner) for the pieces of all pairs of examples, begin(tile) before each pair and
+// end(tile) after it.
+template <bool kTransposed, typename Begin, typename Body, typename End>
+__device__ __forceinline__ void ForPieces(const MixCall& call, const Share& share,
+                                          const Begin& begin, const Body& body, const End& end) {
   for (int64_t b = share.first_example; b < share.end; b += kExamples) {
     const MixTile<BFloat16, kTransposed, kExamples> tile(call.scores, share.h, share.first_row, b);
-    for (int inner = tile.inner_begin; inner < tile.inner_end; inner += kInnerRows) {
+    begin(tile);
+    for (int inner = tile.inner_begin; inner < tile.inner_end; inner += kColumns) {
       body(tile, inner);
     }
-    done(tile);
+    end(tile);
   }
 }
 
-// Copies E and then all pieces.
+// Copies all pieces, and each chunk of E before the first piece that needs it.
 template <bool kTransposed>
 class Copier {
  public:
   __device__ Copier(const MixCall& call, const Share& share, MixMemory& memory)
-      : call_(call), share_(share), memory_(memory), ring_(memory.ring) {}
+      : call_(call), share_(share), memory_(memory) {}
 
   __device__ void Run() {
-    CopyExponentials();
+    const auto nothing = [](const auto&) {};
     ForPieces<kTransposed>(
-        call_, share_, [&](const auto& tile, int inner) { CopyPiece(tile, inner); },
-        [](const auto&) {});
-    ring_.Finish();
+        call_, share_, nothing,
+        [&](const auto& tile, int inner) {
+          if (next_chunk_ == kNoChunk) next_chunk_ = inner / kColumns;
+          for (; next_chunk_ <= inner / kColumns; ++next_chunk_) {
+            if (IsFirst()) CopyChunk(next_chunk_);
+          }
+          CopyPiece(tile, inner);
+        },
+        nothing);
   }
 
  private:
   using Tile = MixTile<BFloat16, kTransposed, kExamples>;
+  static constexpr int kNoChunk = -1;  // none was copied
 
-  __device__ void CopyExponentials() {
-    const SharedScores<BFloat16>& scores = call_.scores;
-    const auto queries = static_cast<int>(scores.queries), stride = static_cast<int>(scores.stride);
-    const int inner_rows = kTransposed ? queries : static_cast<int>(scores.keys);
-    const int end_of_thread = (ThreadIndex() % 8 + 1) * Line<BFloat16>::kElements;  // in a row
-    for (int inner = 0; inner < inner_rows; inner += kColumns) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int row = share_.first_row + half * kColumns;
-        const int i = kTransposed ? inner : row, j = kTransposed ? row : inner;
-        const bool there = j + end_of_thread <= stride;
-        CopyTileRows<kCopyThreads, kColumns>(scores.Exponentials(share_.h, i) + j, stride,
-                                             there ? queries - i : 0,
-                                             memory_.exponentials[inner / kColumns][half]);
-      }
+  __device__ static bool IsFirst() { return ThreadIndex() == kConsumers * kWarp; }
+
+  __device__ void CopyChunk(int chunk) {
+    MixMemory::Chunk& to = memory_.exponentials[chunk];
+    ArriveExpecting(memory_.loaded[chunk], static_cast<int>(sizeof(to)));
+    for (int half = 0; half < 2; ++half) {
+      const int own = share_.first_row + half * kColumns, inner = chunk * kColumns;
+      CopyTileAsync(to.halves[half], call_.exponentials, kTransposed ? own : inner,
+                    kTransposed ? inner : own, share_.h, memory_.loaded[chunk]);
     }
-    ring_.Commit(&memory_.loaded);
   }
 
   __device__ void CopyPiece(const Tile& tile, int inner) {
-    const int stage = ring_.Next();
+    WaitFor(memory_.ring.empty[turn_.stage], turn_.parity ^ 1);
+    MixMemory::Piece& to = memory_.pieces[turn_.stage];
+    Barrier& full = memory_.ring.full[turn_.stage];
+    if (!AllCount(tile, inner)) {
+      CopyByThreads(tile, inner, to);
+      Arrive(full);
+    } else if (IsFirst()) {
+      ArriveExpecting(full, static_cast<int>(sizeof(to)));
+      for (int e = 0; e < kExamples; ++e) {
+        CopyTileAsync(to.of[e], call_.values, static_cast<int>(share_.h) * kColumns, inner,
+                      tile.first_example + e, full);
+      }
+    } else {
+      Arrive(full);
+    }
+    turn_ = turn_.Next();
+  }
+
+  // Whether all rows of a piece that the activation has count, in both examples.
+  __device__ static bool AllCount(const Tile& tile, int inner) {
+    const auto rows = static_cast<int>(tile.InnerRows());
+    const int end = inner + kColumns < rows ? inner + kColumns : rows;
+    bool all = true;
+#pragma unroll
+    for (int e = 0; e < kExamples; ++e) all = all && tile.inner_rows[e] >= end;
+    return all;
+  }
+
+  __device__ void CopyByThreads(const Tile& tile, int inner, MixMemory::Piece& to) const {
     const int64_t stride = call_.scores.heads * call_.scores.head_size;
 #pragma unroll
     for (int e = 0; e < kExamples; ++e) {
       const int64_t b = tile.first_example + e;
-      CopyTileRows<kCopyThreads, kInnerRows>(
+      CopyTileRows<kCopyThreads, kColumns>(
           call_.mixed.from + tile.ElementOf(b, inner, tile.InnerRows(), 0), stride,
-          tile.InnerRowsOf(b) - inner, memory_.mixed[stage][e]);
+          tile.inner_rows[e] - inner, to.of[e]);
     }
-    ring_.Commit();
+    CommitCopies();
+    WaitForCopies<0>();
+    FenceAsync();
   }
 
   const MixCall& call_;
   const Share& share_;
   MixMemory& memory_;
-  RingWriter<kMixStages, kAhead> ring_;
+  Turn<kMixStages> turn_;
+  int next_chunk_ = kNoChunk;
 };
 
 // The rows of a warp.
@@ -133,61 +171,77 @@ template <bool kTransposed>
 class Consumer {
  public:
   __device__ Consumer(const MixCall& call, const Share& share, MixMemory& memory)
-      : call_(call), share_(share), memory_(memory), ring_(memory.ring) {}
+      : call_(call),
+        memory_(memory),
+        first_row_(share.first_row + WarpIndex() * 16),
+        share_(share),
+        ring_(memory.ring) {}
 
   __device__ void Run() {
-    WaitFor(memory_.loaded, 0);
     ForPieces<kTransposed>(
-        call_, share_, [&](const auto&, int inner) { Add(inner); },
-        [&](const auto& tile) { Finish(tile); });
+        call_, share_, [&](const auto& tile) { Begin(tile); },
+        [&](const auto&, int inner) { Add(inner); }, [&](const auto& tile) { End(tile); });
   }
 
  private:
-  // Starts to add the products of a piece, and waits for those of the piece before.
-  __device__ __forceinline__ void Add(int inner) {
-    constexpr int kStep = kTransposed ? kColumns : 1;  // between inner elements of E's tile
-    const BFloat16* exponentials =
-        memory_.exponentials[inner / kColumns][WarpIndex() / kProductWarps] +
-        inner % kColumns * kStep;
-    const BFloat16* mixed = memory_.mixed[ring_.Next()][0];
-    FenceProducts(sums_);
-#pragma unroll
-    for (int k = 0; k < kInnerRows; k += 16) {
-      MultiplyAsync<kTransposed, true>(sums_, TileDescriptor(exponentials + k * kStep),
-                                       TileDescriptor(mixed + k * kColumns, sizeof(MixedTile)));
-    }
-    CommitProducts();
-    WaitForProducts<1>(sums_);
-    ring_.Committed();
-  }
-
+  // Loads what the results are multiplied by, long before they are there.
   template <typename Tile>
-  __device__ __forceinline__ void Finish(const Tile& tile) {
-    WaitForProducts<0>(sums_);
-    ring_.Complete();
-    const int row = share_.first_row + WarpIndex() * 16;
-    const auto rows = static_cast<int>(tile.Rows());
-    const auto stride = static_cast<int>(call_.scores.heads * kColumns);
+  __device__ __forceinline__ void Begin(const Tile& tile) {
 #pragma unroll
     for (int e = 0; e < kExamples; ++e) {
-      const int64_t b = tile.first_example + e;
-      if (tile.Fits(b)) {
-        Scale(tile, b, row, sums_[e]);
-        StoreTile(memory_.sums[WarpIndex()], sums_[e],
-                  Target<BFloat16>{call_.mixed.to + tile.ElementOf(b, 0, rows, 0), rows, kColumns,
-                                   stride, call_.mixed.accumulate},
-                  row, 0);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        factors_[e][half] = tile.Factor(tile.first_example + e, first_row_ + FragmentRow(2 * half));
       }
 #pragma unroll
       for (Fragment& fragment : sums_[e]) fragment = {};
     }
   }
 
+  // Starts to add the products of a piece, and waits for those of the piece before.
+  __device__ __forceinline__ void Add(int inner) {
+    constexpr int kStep = kTransposed ? kColumns : 1;  // between inner elements of E's tile
+    const int stage = ring_.Next();
+    WaitFor(memory_.loaded[inner / kColumns], 0);
+    const uint64_t exponentials =
+        TileDescriptor(memory_.exponentials[inner / kColumns].halves[WarpIndex() / kProductWarps]);
+    const uint64_t values = TileDescriptor(memory_.pieces[stage].of[0], sizeof(RowTile));
+    FenceProducts(sums_);
+#pragma unroll
+    for (int k = 0; k < kColumns; k += 16) {
+      MultiplyAsync<kTransposed, true>(sums_, Further(exponentials, k * kStep),
+                                       Further(values, k * kColumns));
+    }
+    CommitProducts();
+    WaitForProducts<1>(sums_);
+    ring_.Committed();
+  }
+
+  // Stores the results of a pair.
   template <typename Tile>
-  __device__ __forceinline__ static void Scale(const Tile& tile, int64_t b, int row,
+  __device__ __forceinline__ void End(const Tile& tile) {
+    WaitForProducts<0>(sums_);
+    ring_.Complete();
+    const auto rows = static_cast<int>(tile.Rows());
+    const auto stride = static_cast<int>(call_.scores.heads * kColumns);
+    BFloat16* results = memory_.results[WarpIndex()];
+#pragma unroll
+    for (int e = 0; e < kExamples; ++e) {
+      const int64_t b = tile.first_example + e;
+      if (!tile.Fits(b)) continue;
+      FragmentA scaled[kColumns / 16];
+      Scale(factors_[e], sums_[e]);
+      RoundTile(sums_[e], scaled);
+      PutRows(scaled, results);
+      SyncWarp();
+      StoreRowsOfTile(results, {call_.mixed.to + tile.ElementOf(b, first_row_, rows, 0),
+                                rows - first_row_, kColumns, stride, call_.mixed.accumulate});
+      SyncWarp();  // all lanes have read them
+    }
+  }
+
+  __device__ __forceinline__ static void Scale(const float (&factors)[2],
                                                Fragment (&sums)[kFragments]) {
-    const float factors[] = {tile.Factor(b, row + FragmentRow(0)),
-                             tile.Factor(b, row + FragmentRow(2))};
 #pragma unroll
     for (Fragment& fragment : sums) {
 #pragma unroll
@@ -196,10 +250,12 @@ class Consumer {
   }
 
   const MixCall& call_;
-  const Share& share_;
   MixMemory& memory_;
+  const int first_row_;
+  const Share& share_;
   RingReader<kMixStages> ring_;
-  Fragment sums_[kExamples][kFragments] = {};
+  float factors_[kExamples][2];  // of the lane's rows
+  Fragment sums_[kExamples][kFragments];
 };
 
 template <bool kTransposed>
@@ -208,7 +264,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
   if constexpr (kHopperCode) {
     auto& memory = Shared<MixMemory>();
     if (ThreadIndex() == 0) {
-      MakeBarrier(memory.loaded, kCopyThreads);
+      for (Barrier& loaded : memory.loaded) MakeBarrier(loaded, 1);
       memory.ring.Make(kCopyThreads, kConsumers);
       FenceAsync();
     }
@@ -239,9 +295,16 @@ int64_t MixPartsOnHopper(const Dimensions& z) {
 template <bool kTransposed>
 void MixOnHopper(const KernelArguments& arguments, const SharedScores<BFloat16>& scores,
                  const Mixed<BFloat16>& mixed, int64_t parts) {
-  const int64_t tiles = TilesOf(scores.heads, kTransposed ? scores.keys : scores.queries);
-  Launch(arguments, {tiles * parts, kMixThreads, sizeof(MixMemory)}, HopperMixKernel<kTransposed>,
-         MixCall{scores, mixed, static_cast<int>(parts)});
+  const int64_t rows = kTransposed ? scores.keys : scores.queries;
+  const int64_t inner = kTransposed ? scores.queries : scores.keys,
+                columns = scores.heads * kColumns;
+  const MixCall call{
+      scores, mixed, static_cast<int>(parts),
+      MapTiles({scores.exponentials, scores.heads, scores.queries, scores.stride, scores.stride},
+               kColumns),
+      MapTiles({mixed.from, scores.batch, inner, columns, columns}, kColumns)};
+  Launch(arguments, {TilesOf(scores.heads, rows) * parts, kMixThreads, sizeof(MixMemory)},
+         HopperMixKernel<kTransposed>, call);
 }
 
 #define SYNTRA_FOR_DIRECTION(kTransposed)                                                       \
