@@ -32,6 +32,29 @@ struct alignas(8) RowStatistics {
   float mean;  // D
 };
 
+// Those of the queries that are a lane's columns of a tile. Loaded before the products, they are
+// there when these are complete.
+class ColumnStatistics {
+ public:
+  // `first`: those of the tile's first query, a multiple of 64.
+  __device__ __forceinline__ explicit ColumnStatistics(const RowStatistics* first) {
+#pragma unroll
+    for (int n = 0; n < kFragments; ++n) {
+      columns_[n] = *reinterpret_cast<const Pair*>(first + 8 * n + FragmentColumn(0));
+    }
+  }
+  // Those of element k of fragment n.
+  __device__ __forceinline__ const RowStatistics& operator()(int n, int k) const {
+    return columns_[n].of[k % 2];
+  }
+
+ private:
+  struct alignas(16) Pair {  // neighbours, which one access loads
+    RowStatistics of[2];
+  };
+  Pair columns_[kFragments];
+};
+
 // The number of rows of a block's own tile: 16 for each warp.
 constexpr int kOwnRows = kTileWarps * 16;
 

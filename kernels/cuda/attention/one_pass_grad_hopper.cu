@@ -198,6 +198,7 @@ class Consumer {
   __device__ __forceinline__ void ComputeTile() {
     const Stage& stage = memory_.stages[turn_.stage];
     WarpSums scores, d_scores;
+    const ColumnStatistics statistics(work_.StatisticsOf(b_, share_.h) + place_.passing);
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
     for (Fragment& fragment : d_scores[0]) fragment = {};
@@ -210,9 +211,7 @@ class Consumer {
     WaitForProducts<1>(scores[0]);
     MaskScores<true>(terms_, b_, share_.h, place_, scores);
     WaitForProducts<0>(d_scores[0]);
-    const RowStatistics* rows = work_.StatisticsOf(b_, share_.h) + place_.passing;
-    FinishScores<BFloat16>([&](int n, int k) { return rows[8 * n + FragmentColumn(k)]; }, scores,
-                           d_scores);
+    FinishScores<BFloat16>(statistics, scores, d_scores);
     if (line_ != nullptr) {
       const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
       AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
