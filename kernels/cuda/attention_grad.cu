@@ -67,13 +67,6 @@ __global__ void __launch_bounds__(kThreads) StatisticsKernel(Recomputation<T> wo
   }
 }
 
-// The number of parts of the batch: enough to keep an H100 busy to the end with two blocks on each
-// multiprocessor.
-int64_t PartsFor(int64_t batch, int64_t blocks) {
-  constexpr int64_t kBlocks = 132 * 2 * 6;
-  return std::clamp<int64_t>(kBlocks / blocks, 1, batch);
-}
-
 // The kernels of a call's sides, and in how many parts of the batch they compute it (those for all
 // calls: 0).
 struct SidesOfCall {
@@ -134,15 +127,15 @@ struct RecomputationLayout {
     const auto at = [&](bool wanted, size_t place) {
       return wanted ? reinterpret_cast<float*>(workspace + place) : nullptr;
     };
-    return {call,
-            kernels,
-            reinterpret_cast<RowStatistics*>(workspace + statistics),
-            parts,
-            at(call.dpositions != nullptr, dense_parts),
-            at(call.dbias != nullptr, bias_lines),
-            table_on_hopper,
-            table_parts,
-            at(call.dtable != nullptr, table_sums)};
+    return {.call = call,
+            .kernels = kernels,
+            .statistics = reinterpret_cast<RowStatistics*>(workspace + statistics),
+            .parts = parts,
+            .dense_parts = at(call.dpositions != nullptr, dense_parts),
+            .bias_lines = at(call.dbias != nullptr, bias_lines),
+            .table_on_hopper = table_on_hopper,
+            .table_parts = table_parts,
+            .table_sums = at(call.dtable != nullptr, table_sums)};
   }
 };
 
@@ -173,22 +166,49 @@ void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
   RunScores(arguments, work);
 }
 
+// Whether the kernels for all calls have enough shared memory for this one.
+bool Fits(const OpCall& call, const Dimensions& z) {
+  bool fits = false;
+  WithActivation(call.inputs[kValue].dtype, [&]<typename T>(T) {
+    const GradientTiles<T> tile_counts(z, call.inputs[kQuery].present());
+    fits = SideMemory(tile_counts, call.outputs[kBias].present()) &&
+           (!call.outputs[kTable].present() || ScoreMemory(tile_counts));
+  });
+  return fits;
+}
+
+template <typename T>
+Backward<T> BackwardOf(const OpCall& call, const Dimensions& z, const KernelArguments& arguments) {
+  const auto pitch = [&](attention::Input g) {
+    return call.outputs[g].present() ? static_cast<int>(call.outputs[g].row_pitch()) : 0;
+  };
+  Backward<T> backward{.terms = Terms<T>::Of(z, arguments),
+                       .y = syntra::Input<T>(arguments, kGivenY),
+                       .dy = syntra::Input<T>(arguments, kGivenDY),
+                       .log_sum_exp = syntra::Input<float>(arguments, kGivenLogSumExp),
+                       .dquery = syntra::Output<T>(arguments, kQuery),
+                       .dkey = syntra::Output<T>(arguments, kKey),
+                       .dvalue = syntra::Output<T>(arguments, kValue),
+                       .du = syntra::Output<T>(arguments, kU),
+                       .da = syntra::Output<T>(arguments, kA),
+                       .db = syntra::Output<T>(arguments, kB),
+                       .dpositions = syntra::Output<float>(arguments, kPositions),
+                       .dtable = syntra::Output<float>(arguments, kTable),
+                       .dbias = syntra::Output<float>(arguments, kBias),
+                       .dquery_pitch = pitch(kQuery),
+                       .dkey_pitch = pitch(kKey),
+                       .dvalue_pitch = pitch(kValue)};
+  for (size_t g = 0; g < call.accumulate.size(); ++g) backward.accumulate[g] = call.accumulate[g];
+  return backward;
+}
+
 }  // namespace
 }  // namespace attention
 
 std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   using namespace attention;
   const Dimensions z = DimensionsOf(call.attributes, call.inputs);
-  const DType dtype = call.inputs[kValue].dtype;
-  if (!IsActivation(call.inputs[kValue])) return std::nullopt;
-  const bool dot = call.inputs[kQuery].present();
-  bool fits = false;
-  WithActivation(dtype, [&]<typename T>(T) {
-    const GradientTiles<T> tile_counts(z, dot);
-    fits = SideMemory(tile_counts, call.outputs[kBias].present()) &&
-           (!call.outputs[kTable].present() || ScoreMemory(tile_counts));
-  });
-  if (!fits) return std::nullopt;
+  if (!IsActivation(call.inputs[kValue]) || !Fits(call, z)) return std::nullopt;
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);
@@ -198,35 +218,9 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
-  const auto pitch = [&](attention::Input g) {
-    return call.outputs[g].present() ? static_cast<int>(call.outputs[g].row_pitch()) : 0;
-  };
-  kernel.run = [=, accumulate = call.accumulate, query_pitch = pitch(kQuery),
-                key_pitch = pitch(kKey),
-                value_pitch = pitch(kValue)](const KernelArguments& arguments) {
-    WithActivation(dtype, [&](auto type) {
-      using T = decltype(type);
-      const auto out = [&]<typename Element>(int g, Element) {
-        return syntra::Output<Element>(arguments, g);
-      };
-      Backward<T> backward{Terms<T>::Of(z, arguments),
-                           syntra::Input<T>(arguments, kGivenY),
-                           syntra::Input<T>(arguments, kGivenDY),
-                           syntra::Input<float>(arguments, kGivenLogSumExp),
-                           out(kQuery, T{}),
-                           out(kKey, T{}),
-                           out(kValue, T{}),
-                           out(kU, T{}),
-                           out(kA, T{}),
-                           out(kB, T{}),
-                           out(kPositions, float{}),
-                           out(kTable, float{}),
-                           out(kBias, float{}),
-                           query_pitch,
-                           key_pitch,
-                           value_pitch,
-                           {}};
-      for (size_t g = 0; g < accumulate.size(); ++g) backward.accumulate[g] = accumulate[g];
+  kernel.run = [=](const KernelArguments& arguments) {
+    WithActivation(call.inputs[kValue].dtype, [&]<typename T>(T) {
+      Backward<T> backward = BackwardOf<T>(call, z, arguments);
       if (shared) {
         const SharedScores<T> scores = shared->Run(arguments, backward.terms, {});
         gradients->Run(arguments, scores, backward);

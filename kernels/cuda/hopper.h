@@ -57,6 +57,10 @@ bool HasHopperCode(void (*kernel)(Parameters...)) {
 #endif
 }
 
+// The shared memory that each block can have if so many of them run on a multiprocessor at once. It
+// has 228 KiB, of which each block takes 1 KiB besides.
+constexpr size_t HopperSharedBytes(int blocks = 1) { return (228 << 10) / blocks - 1024; }
+
 // The warps that compute a product together. The first is a multiple of them.
 inline constexpr int kProductWarps = 4;
 

@@ -46,6 +46,10 @@ inline int64_t Multiprocessors() {
 #endif
 }
 
+// The multiprocessors of an H100, for which grids are tuned. They use this number on every GPU, so
+// that the order of sums that blocks share does not depend on the GPU.
+inline constexpr int64_t kTunedMultiprocessors = 132;
+
 struct Grid {
   int64_t blocks;
   int threads;
@@ -85,10 +89,10 @@ void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parame
 // The default number of threads of a block, and the largest possible one.
 inline constexpr int kThreads = 256, kMostThreads = 1024;
 
-// A grid for a grid-stride loop over `items`, with no more blocks than keep every multiprocessor
-// busy.
+// A grid for a grid-stride loop over `items`, with no more blocks than keep every multiprocessor of
+// an H100 busy.
 inline Grid GridFor(int64_t items) {
-  constexpr int64_t kMostBlocks = 132 * 16;
+  constexpr int64_t kMostBlocks = 16 * kTunedMultiprocessors;
   const int64_t blocks = DivideUp(items, kThreads);
   return {std::clamp<int64_t>(blocks, 1, kMostBlocks), kThreads};
 }

@@ -30,9 +30,10 @@ struct Gradient {
 // The examples of a batch: no more than give each multiprocessor of an H100 a tile of a sum, and a
 // divisor of all.
 int64_t ExamplesAtOnce(const SharedMatmulCall& e) {
-  constexpr int64_t kTile = 128, kMultiprocessors = 132;
+  constexpr int64_t kTile = 128;
   const int64_t tiles = DivideUp(e.to, kTile) * DivideUp(e.from, kTile);
-  int64_t examples = e.groups > 1 ? 1 : std::clamp<int64_t>(kMultiprocessors / tiles, 1, e.batch);
+  int64_t examples =
+      e.groups > 1 ? 1 : std::clamp<int64_t>(gpu::kTunedMultiprocessors / tiles, 1, e.batch);
   while (e.batch % examples != 0) --examples;
   return examples;
 }

@@ -96,7 +96,7 @@ bool AreRuns(const SumPlan& plan, bool has_factor) {
 
 // Enough parts to keep a GPU busy where there are few results, and enough terms in each.
 int64_t PartsFor(const SumPlan& plan) {
-  constexpr int64_t kBusyThreads = 264 * kThreads, kFewestTerms = 16;
+  constexpr int64_t kBusyThreads = 2 * kTunedMultiprocessors * kThreads, kFewestTerms = 16;
   const int64_t lanes = plan.along_rows ? kWarp : 1;
   return std::clamp<int64_t>(kBusyThreads / (plan.results() * lanes), 1,
                              std::max<int64_t>(1, plan.terms() / (kFewestTerms * lanes)));

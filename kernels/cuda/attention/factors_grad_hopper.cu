@@ -14,7 +14,6 @@
 #include "base/divide.h"
 #include "kernels/cuda/attention/factors.h"
 #include "kernels/cuda/attention/forward.h"
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -54,8 +53,7 @@ struct QueryMemory {
   Place next;
   Turn<kStages> filled;
 };
-// What a block of an H100 can have.
-static_assert(kQueryBlocks * (sizeof(QueryMemory) + 1024) <= 228 << 10);
+static_assert(sizeof(QueryMemory) <= HopperSharedBytes(kQueryBlocks));
 
 // A block of the pass over queries. kSize: Na.
 template <int kSize>
@@ -75,7 +73,7 @@ class QueryBlock {
       FenceAsync();
     }
     SyncThreads();
-    StartLine();
+    line_ = StartLine(work_, share_.part, share_.h, 0, WarpIndex());
     const int tiles = DivideUp(static_cast<int>(terms_.queries), kQueries);
     for (int item = share_.first * tiles; item < share_.end * tiles; ++item) {
       b_ = item / tiles;
@@ -87,19 +85,11 @@ class QueryBlock {
  private:
   static constexpr int kN = RowFactors<kSize>::kN;
 
-  // The warp's line of dbias, as in the pass over keys of other calls.
-  __device__ __forceinline__ void StartLine() {
-    if (work_.bias_lines == nullptr) return;
-    line_ = work_.BiasLine(share_.part, share_.h, 0, WarpIndex());
-    for (int64_t x = LaneIndex(); x < work_.LineLength(); x += kWarp) line_[x] = 0;
-    SyncWarp();
-  }
-
   __device__ __forceinline__ void ComputeQueries(int own) {
     if (ThreadIndex() == 0) StartCopies(own);
     place_.own = own;
     Start();
-    while (FindTile()) {
+    while (tiles_.Find(place_)) {
       ComputeGradients();
       AddToFactors();
       if (line_ != nullptr && FirstQuery() < terms_.queries) {
@@ -157,18 +147,6 @@ class QueryBlock {
     WaitFor(memory_.own_full, parity_);
   }
 
-  // Waits for the next tile of keys. Returns false if there is none.
-  __device__ __forceinline__ bool FindTile() {
-    if (WaitForTile(memory_.ring, memory_.places, turn_, place_)) return true;
-    Release();
-    return false;
-  }
-  // The stage's product is complete, and all lanes have read its place.
-  __device__ __forceinline__ void Release() {
-    ArriveOnce(memory_.ring.empty[turn_.stage]);
-    turn_ = turn_.Next();
-  }
-
   // Computes dS. P comes first: while it is computed, dP must not have registers, too.
   __device__ __forceinline__ void ComputeGradients() {
     Fragment weights[1][kFragments];
@@ -205,10 +183,10 @@ class QueryBlock {
 #pragma unroll
     for (Fragment& fragment : d_scores_) fragment = {};
     FenceProducts(d_scores_);
-    MultiplyTiles(d_scores_, dy, memory_.values[turn_.stage]);
+    MultiplyTiles(d_scores_, dy, memory_.values[tiles_.stage()]);
     CommitProducts();
     WaitForProducts(d_scores_);
-    Release();
+    tiles_.Release();
     if (ThreadIndex() == 0) CopyNext();
     SyncWarp();
   }
@@ -263,7 +241,7 @@ class QueryBlock {
   const Share share_{work_};
   QueryMemory& memory_ = Shared<QueryMemory>();
   const RowFactors<kSize> factors_{memory_.own.a, memory_.own.b, call_.b.ShiftOf(share_.h)};
-  Turn<kStages> turn_;
+  TileReader<kStages> tiles_{memory_.ring, memory_.places};
   int parity_ = 0, b_ = 0;
   float* line_ = nullptr;
   Place place_;
@@ -294,7 +272,7 @@ struct KeyMemory {
   Place places[kStages];  // of the stages' tiles
   Ring<kStages> ring;
 };
-static_assert(sizeof(KeyMemory) <= 227 << 10);
+static_assert(sizeof(KeyMemory) <= HopperSharedBytes());
 
 // A block of the pass over keys. kSize: Na.
 template <int kSize>

@@ -82,8 +82,7 @@ struct HopperMemory : StagesAndBuffers<Kind> {
   Barrier done;  // the consumers with all stages
 };
 
-// What two blocks of a multiprocessor can have.
-static_assert(sizeof(HopperMemory<Kind<Table::kNone, 2>>) <= (227 << 10) / 2 - 1024);
+static_assert(sizeof(HopperMemory<Kind<Table::kNone, 2>>) <= HopperSharedBytes(2));
 
 constexpr int kMostProducts = 2;
 struct HopperCall {

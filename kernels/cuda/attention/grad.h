@@ -20,6 +20,7 @@
 #pragma once
 
 #include "base/divide.h"
+#include "kernels/cuda/attention/parts.h"
 #include "kernels/cuda/attention/scores.h"
 
 namespace syntra::attention {
@@ -120,6 +121,17 @@ struct Recomputation {
   // The floats of all lines of a part.
   int64_t LineFloats() const { return call.terms.heads * LineTiles() * LineWarps() * LineLength(); }
 };
+
+// Sets a warp's bias line to zero and returns it, or null if the call needs no dbias.
+template <typename T>
+__device__ __forceinline__ float* StartLine(const Recomputation<T>& work, int64_t part, int64_t h,
+                                            int64_t tile, int64_t warp) {
+  if (work.bias_lines == nullptr) return nullptr;
+  float* line = work.BiasLine(part, h, tile, warp);
+  for (int64_t x = LaneIndex(); x < work.LineLength(); x += kWarp) line[x] = 0;
+  SyncWarp();
+  return line;
+}
 
 // The head and the examples of a block, of which there is one for each head and part.
 struct Share {

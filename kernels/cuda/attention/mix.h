@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/divide.h"
+#include "kernels/cuda/attention/parts.h"
 #include "kernels/cuda/attention/shared.h"
 
 namespace syntra::attention {
@@ -86,19 +87,5 @@ struct ScoreSums {
     return sum * e;
   }
 };
-
-// The number of parts of the batch with which the blocks, `at_once` at a time, are done first. A
-// wave of blocks takes as long as a block's examples, and besides as long as `extra` examples.
-inline int64_t PartsFor(int64_t batch, int64_t tiles, int64_t at_once, int64_t extra) {
-  const auto time = [&](int64_t parts) {
-    const int64_t waves = DivideUp(tiles * parts, at_once);
-    return waves * (DivideUp(batch, parts) + extra);
-  };
-  int64_t best = 1;
-  for (int64_t parts = 2; parts <= batch; ++parts) {
-    if (time(parts) < time(best)) best = parts;
-  }
-  return best;
-}
 
 }  // namespace syntra::attention

@@ -15,7 +15,6 @@
 // them from. dQ takes dS from shared memory, and the groups add to it by turns.
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
 
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/products.h"
 #include "kernels/cuda/hopper.h"
 
@@ -57,8 +56,7 @@ struct GradientMemory {
   Barrier together;          // of all consumers
 };
 
-// What a block of an H100 can have.
-static_assert(sizeof(GradientMemory) <= 227 << 10);
+static_assert(sizeof(GradientMemory) <= HopperSharedBytes());
 
 struct GradientCall {
   MappedRows queries, dy, keys, values;
@@ -118,7 +116,7 @@ class Consumer {
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}
 
   __device__ __forceinline__ void Run() {
-    StartLine();
+    line_ = StartLine(work_, share_.part, share_.h, 0, WarpIndex());
     for (int tile = group_; tile < kMostQueries / kQueries; tile += kGroups) SetZero(tile);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
       WaitTogether();
@@ -135,7 +133,7 @@ class Consumer {
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) d_keys_[n] = d_values_[n] = {};
     bool any = false;
-    while (FindTile()) {
+    while (tiles_.Find(place_)) {
       if (!any) WaitFor(memory_.keys_full, keys_parity_);
       any = true;
       ComputeTile();
@@ -188,15 +186,8 @@ class Consumer {
     });
   }
 
-  // Waits for the next tile of queries. Returns false if there is none.
-  __device__ __forceinline__ bool FindTile() {
-    if (WaitForTile(memory_.ring, memory_.places, turn_, place_)) return true;
-    Release();
-    return false;
-  }
-
   __device__ __forceinline__ void ComputeTile() {
-    const Stage& stage = memory_.stages[turn_.stage];
+    const Stage& stage = memory_.stages[tiles_.stage()];
     WarpSums scores, d_scores;
     const ColumnStatistics statistics(work_.StatisticsOf(b_, share_.h) + place_.passing);
     StartScores<true>(terms_, b_, share_.h, place_, scores);
@@ -229,7 +220,7 @@ class Consumer {
     if (call_.dquery != nullptr) AddToQueries();
     WaitForProducts<0>(d_values_);
     WaitForProducts<0>(d_keys_);
-    Release();
+    tiles_.Release();
   }
 
   // Starts sums += A B.
@@ -328,19 +319,6 @@ class Consumer {
     }
   }
 
-  // The warp's line of dbias, whose entry PaddedKeys() - 1 - d is that of difference d.
-  __device__ void StartLine() {
-    if (work_.bias_lines == nullptr) return;
-    line_ = work_.BiasLine(share_.part, share_.h, 0, WarpIndex());
-    for (int64_t x = LaneIndex(); x < work_.LineLength(); x += kWarp) line_[x] = 0;
-    SyncWarp();
-  }
-
-  // The stage's products are complete, and all lanes have read its place.
-  __device__ __forceinline__ void Release() {
-    ArriveOnce(memory_.ring.empty[turn_.stage]);
-    turn_ = turn_.Next();
-  }
   // Waits for all consumers.
   __device__ void WaitTogether() {
     ArriveOnce(memory_.together);
@@ -355,7 +333,7 @@ class Consumer {
   GradientMemory& memory_;
   const int group_ = WarpIndex() / kProductWarps;
   int b_ = 0;
-  Turn<kStages> turn_;
+  TileReader<kStages> tiles_{memory_.ring, memory_.places};
   int keys_parity_ = 0, step_parity_ = 0, together_parity_ = 0;
   float* line_ = nullptr;
   Place place_;

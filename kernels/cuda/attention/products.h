@@ -38,6 +38,33 @@ __device__ __forceinline__ bool WaitForTile(Ring<kStages>& ring, const Place (&p
   return place.passing != kNoTile;
 }
 
+// Reads such tiles one after the other, as all lanes of a warp do.
+template <int kStages>
+class TileReader {
+ public:
+  __device__ TileReader(Ring<kStages>& ring, const Place (&places)[kStages])
+      : ring_(ring), places_(places) {}
+
+  // Waits for the next tile, and sets `place` to its. Returns false if there is none.
+  __device__ __forceinline__ bool Find(Place& place) {
+    if (WaitForTile(ring_, places_, turn_, place)) return true;
+    Release();
+    return false;
+  }
+  // The stage of the tile found last.
+  __device__ __forceinline__ int stage() const { return turn_.stage; }
+  // All lanes have read its place, and the products that read the stage are complete.
+  __device__ __forceinline__ void Release() {
+    ArriveOnce(ring_.empty[turn_.stage]);
+    turn_ = turn_.Next();
+  }
+
+ private:
+  Ring<kStages>& ring_;
+  const Place (&places_)[kStages];
+  Turn<kStages> turn_;
+};
+
 // The place of an element of a row of a tile in the layout of CopyTileAsync.
 template <typename Element>
 __device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int column) {

@@ -6,7 +6,6 @@
 // Four warps copy: one thread of them starts the copies of tiles, a warp copies the statistics of
 // the queries. Two groups of four warps compute 64 queries each, 64 keys at a time: S and dP of 128
 // keys would need more registers than there are.
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/products.h"
 #include "kernels/cuda/attention/score_grad_hopper.h"
 
@@ -39,8 +38,7 @@ struct TableMemory {
   Ring<kStages> ring;
 };
 
-// What a block of an H100 can have.
-static_assert(sizeof(TableMemory) <= 227 << 10);
+static_assert(sizeof(TableMemory) <= HopperSharedBytes());
 
 struct TableCall {
   MappedRows queries, dy, keys, values;

@@ -36,8 +36,7 @@ struct MixMemory {
   Ring<kMixStages> ring;
 };
 
-// What a block of an H100 can have.
-static_assert(sizeof(MixMemory) <= 227 << 10);
+static_assert(sizeof(MixMemory) <= HopperSharedBytes());
 
 struct MixCall {
   SharedScores<BFloat16> scores;

@@ -49,9 +49,7 @@ class SideGradients {
   }
 
   __device__ void StartPart(int64_t part) {
-    if (!AddsToLine()) return;
-    line_ = work_.BiasLine(part, h_, next_.own / kOwnRows, WarpIndex());
-    for (int64_t x = LaneIndex(); x < work_.LineLength(); x += kWarp) line_[x] = 0;
+    if (AddsToLine()) line_ = StartLine(work_, part, h_, next_.own / kOwnRows, WarpIndex());
   }
 
   __device__ void StartExample(int64_t b) {

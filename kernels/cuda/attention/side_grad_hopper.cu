@@ -12,7 +12,6 @@
 // registers.
 #include "kernels/cuda/attention/side_grad_hopper.h"
 
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/products.h"
 
 namespace syntra::attention {
@@ -55,8 +54,7 @@ struct BlockMemory {
   Ring<kStages> ring;
 };
 
-// What a block of an H100 can have.
-static_assert(sizeof(BlockMemory<kMostOperands>) <= 227 << 10);
+static_assert(sizeof(BlockMemory<kMostOperands>) <= HopperSharedBytes());
 
 struct SideCall {
   MappedRows own[kMostOperands], passing[kMostOperands];  // those that the call has
@@ -157,11 +155,14 @@ class Consumer {
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}
 
   __device__ __forceinline__ void Run() {
-    StartLine();
+    const int tile = share_.own / kOwnRows + group_;
+    if (kOfKeys && tile < work_.LineTiles()) {
+      line_ = StartLine(work_, share_.part, share_.h, tile, WarpIndex() % kProductWarps);
+    }
     if (SumsPositions()) SetZero(sums_[kLast]);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
       StartExample();
-      while (FindTile()) ComputeTile();
+      while (tiles_.Find(place_)) ComputeTile();
       ArriveOnce(memory_.own_ring.empty[own_turn_.stage]);
       own_turn_ = own_turn_.Next();
       StoreExample();
@@ -187,15 +188,6 @@ class Consumer {
     return kOfKeys && call_.dpositions != nullptr;
   }
 
-  // The warp's line of dbias.
-  __device__ __forceinline__ void StartLine() {
-    const int tile = share_.own / kOwnRows + group_;
-    if (!kOfKeys || work_.bias_lines == nullptr || tile >= work_.LineTiles()) return;
-    line_ = work_.BiasLine(share_.part, share_.h, tile, WarpIndex() % kProductWarps);
-    for (int64_t x = LaneIndex(); x < work_.LineLength(); x += kWarp) line_[x] = 0;
-    SyncWarp();
-  }
-
   __device__ __forceinline__ void StartExample() {
     if (kProducts > 1) SetZero(sums_[0]);
     if (!SumsPositions()) SetZero(sums_[kLast]);
@@ -213,21 +205,9 @@ class Consumer {
     WaitFor(memory_.own_ring.full[own_turn_.stage], own_turn_.parity);
   }
 
-  // Waits for the next tile of the other side. Returns false if there is none.
-  __device__ __forceinline__ bool FindTile() {
-    if (WaitForTile(memory_.ring, memory_.places, turn_, place_)) return true;
-    Release();
-    return false;
-  }
-  // The stage's products are complete, and all lanes have read its place.
-  __device__ __forceinline__ void Release() {
-    ArriveOnce(memory_.ring.empty[turn_.stage]);
-    turn_ = turn_.Next();
-  }
-
   __device__ __forceinline__ void ComputeTile() {
     const typename Memory::OwnTiles& own = memory_.own[own_turn_.stage];
-    const typename Memory::PassingTiles& passing = memory_.stages[turn_.stage];
+    const typename Memory::PassingTiles& passing = memory_.stages[tiles_.stage()];
     WarpScores scores, d_scores;
     StartScores<kOfKeys>(terms_, b_, share_.h, place_, scores);
     SetZero(d_scores[0]);
@@ -249,7 +229,7 @@ class Consumer {
                              line_ + place_.passing);
     }
     AddToSums(scores[0], d_scores[0], passing);
-    Release();
+    tiles_.Release();
   }
 
   // Computes P and dS.
@@ -315,7 +295,7 @@ class Consumer {
   const int group_ = WarpIndex() / kProductWarps;
   int b_ = 0;
   Turn<kOwnStages> own_turn_;
-  Turn<kStages> turn_;
+  TileReader<kStages> tiles_{memory_.ring, memory_.places};
   float* line_ = nullptr;
   Place place_;
   RowStatistics own_statistics_[2];

@@ -242,7 +242,7 @@ struct Backward {
 // ends at once if the list is empty.
 template <typename T>
 Grid ItemGrid(const Terms<T>& terms, int64_t items, size_t shared_bytes) {
-  constexpr int64_t kMostBlocks = 132 * 2;
+  constexpr int64_t kMostBlocks = 2 * kTunedMultiprocessors;
   return {terms.examples != nullptr ? std::min(items, kMostBlocks) : items, kTileThreads,
           shared_bytes};
 }
@@ -256,13 +256,6 @@ __device__ __forceinline__ void ForItems(const Terms<T>& terms, int64_t items, c
     body(static_cast<int>(item));
     SyncThreads();  // the next item reuses shared memory
   }
-}
-
-// The first of `count` examples that belongs to a part. For index = parts it is the end of the
-// last.
-__device__ __forceinline__ int FirstOfPart(int count, int index, int parts) {
-  const int each = count / parts, rest = count % parts;  // the first parts have one more
-  return index * each + (index < rest ? index : rest);
 }
 
 }  // namespace syntra::attention
