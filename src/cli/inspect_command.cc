@@ -2,6 +2,7 @@
 // syntra inspect data|checkpoint|memory|shards
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <span>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -181,20 +182,53 @@ Action SetUpData(CLI::App& app) {
   };
 }
 
+size_t BytesOf(std::span<const LiveBlock> blocks) {
+  size_t sum = 0;
+  for (const LiveBlock& block : blocks) sum += block.bytes;
+  return sum;
+}
+
+std::string SizeText(size_t bytes) {
+  return fmt::format("{:>10}", HumanBytes(static_cast<double>(bytes)));
+}
+
+// Prints the first `count` tensors, and what the rest and all of them take.
+void PrintAlive(std::span<const LiveBlock> alive, size_t count) {
+  for (const LiveBlock& block : alive.first(count)) {
+    fmt::print("{}  {:24} {}\n", SizeText(block.bytes), block.type, block.made_by);
+  }
+  if (count < alive.size()) {
+    fmt::print("{}  in {} more\n", SizeText(BytesOf(alive.subspan(count))), alive.size() - count);
+  }
+  fmt::print("{}  in all\n", SizeText(BytesOf(alive)));
+}
+
+void PrintAliveJson(std::span<const LiveBlock> alive, size_t count) {
+  Json list = Json::array();
+  for (const LiveBlock& block : alive.first(count)) {
+    list.push_back({{"bytes", block.bytes}, {"type", block.type}, {"made_by", block.made_by}});
+  }
+  fmt::print("{}\n", JsonText({{"alive_at_peak", list},
+                               {"tensors_at_peak", alive.size()},
+                               {"bytes_at_peak", BytesOf(alive)}}));
+}
+
 Action SetUpMemory(CLI::App& app) {
   const auto options = AddConfigOptions(app);
-  const auto as_json = std::make_shared<bool>(false);
-  app.add_flag("--json", *as_json, "Print JSON");
-  return [options, as_json] {
-    Json list = Json::array();
+  struct Form {
+    size_t count = 30;
+    bool json = false;
+  };
+  const auto form = std::make_shared<Form>();
+  app.add_option("--count", form->count, "How many of the tensors, the largest first")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_flag("--json", form->json, "Print JSON");
+  return [options, form] {
     const auto plan = TrainingPlan::Make(LoadForModel(*options));
-    for (const LiveBlock& block : LargestAtPeak(*plan, 30)) {
-      list.push_back({{"bytes", block.bytes}, {"type", block.type}, {"made_by", block.made_by}});
-      if (*as_json) continue;
-      fmt::print("{:>10}  {:24} {}\n", HumanBytes(static_cast<double>(block.bytes)), block.type,
-                 block.made_by);
-    }
-    if (*as_json) fmt::print("{}\n", JsonText({{"alive_at_peak", list}}));
+    const std::vector<LiveBlock> alive = AliveAtPeak(*plan);
+    const size_t count = std::min(form->count, alive.size());
+    form->json ? PrintAliveJson(alive, count) : PrintAlive(alive, count);
     return ExitCode::kDone;
   };
 }

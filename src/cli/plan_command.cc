@@ -34,14 +34,19 @@ struct TimeEstimate {
   const char* unknown_because = "the peak of this processor is not known";
 };
 
+// Whether the run would compute on a GPU. One that it asks for need not be here.
+bool UsesGpu(const TrainConfig& train) {
+  return train.device() == TrainConfig::CUDA ||
+         (train.device() == TrainConfig::AUTO && FindGpus().count > 0);
+}
+
 // The time of a step's FLOPs at the share of the peak that the training step of a 60 M model
 // reached, see "Measured" in README.md.
-TimeEstimate EstimateTime(const TrainingPlan& plan) {
+TimeEstimate EstimateTime(const TrainingPlan& plan, bool on_gpu) {
   TimeEstimate estimate;
   const TrainConfig& train = plan.config().train();
-  if (train.device() == TrainConfig::CUDA ||
-      (train.device() == TrainConfig::AUTO && FindGpus().count > 0)) {
-    estimate.unknown_because = "no speed on a GPU has been measured";
+  if (on_gpu) {
+    estimate.unknown_because = "the speed of this GPU is not known";
     return estimate;
   }
   ChooseThreads(train);
@@ -169,11 +174,6 @@ Json PlanJson(const TrainingPlan& plan, bool gpus) {
           {"recompute_choices", RecomputeChoicesJson(plan, memory)}};
 }
 
-// Whether the run asks for one, which need not be here.
-bool UsesGpu(const TrainingPlan& plan) {
-  return plan.config().train().device() == TrainConfig::CUDA;
-}
-
 // What a step consists of, one line for all calls of an op with the same operands.
 void PrintOps(const TrainingPlan& plan) {
   fmt::print("{:28} {:>6} {:>10} {:>10}  {}\n", "ops of a step", "calls", "FLOPs", "bytes",
@@ -197,8 +197,8 @@ Json OpsJson(const TrainingPlan& plan) {
   return list;
 }
 
-void PrintJson(const TrainingPlan& plan, const TimeEstimate& time, bool ops) {
-  Json all = PlanJson(plan, UsesGpu(plan));
+void PrintJson(const TrainingPlan& plan, bool on_gpu, const TimeEstimate& time, bool ops) {
+  Json all = PlanJson(plan, on_gpu);
   if (ops) all["ops"] = OpsJson(plan);
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
@@ -357,11 +357,12 @@ ExitCode Measure(const ConfigOptions& options, const Path& file) {
 
 void PlanHere(const Config& config, const ReportOptions& form, bool ops) {
   const auto plan = TrainingPlan::Make(config, {.ranks = form.ranks});
-  const TimeEstimate time = EstimateTime(*plan);
+  const bool on_gpu = UsesGpu(config.train());
+  const TimeEstimate time = EstimateTime(*plan, on_gpu);
   if (form.json) {
-    PrintJson(*plan, time, ops);
+    PrintJson(*plan, on_gpu, time, ops);
   } else {
-    PrintText(*plan, UsesGpu(*plan));
+    PrintText(*plan, on_gpu);
     PrintTime(time, form.ranks);
     if (ops) PrintOps(*plan);
   }

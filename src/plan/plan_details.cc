@@ -39,7 +39,7 @@ ShareSizes ShareOf(const TrainingPlan& plan, int rank) {
 
 }  // namespace
 
-std::vector<LiveBlock> LargestAtPeak(const TrainingPlan& plan, size_t count) {
+std::vector<LiveBlock> AliveAtPeak(const TrainingPlan& plan) {
   const std::shared_ptr<const Program> program = plan.Training();
   const MemoryPlan memory = PlanOn(plan.backend(), *program, plan.keeps_rounded());
   std::vector<Allocation> alive;
@@ -48,7 +48,6 @@ std::vector<LiveBlock> LargestAtPeak(const TrainingPlan& plan, size_t count) {
       alive.push_back(allocation);
   }
   std::ranges::sort(alive, std::greater<>(), &Allocation::bytes);
-  if (alive.size() > count) alive.resize(count);
   std::vector<LiveBlock> list;
   for (const Allocation& allocation : alive) {
     const std::string type =

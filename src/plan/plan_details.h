@@ -16,8 +16,8 @@ struct LiveBlock {
   std::string type;     // "f32[4, 512, 768]", or "workspace"
   std::string made_by;  // the op, and its parameters
 };
-// The `count` largest of them.
-std::vector<LiveBlock> LargestAtPeak(const TrainingPlan& plan, size_t count);
+// All of them, the largest first.
+std::vector<LiveBlock> AliveAtPeak(const TrainingPlan& plan);
 
 // What a rank updates and keeps the optimizer's state of.
 struct ShareSizes {

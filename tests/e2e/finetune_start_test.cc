@@ -183,8 +183,13 @@ TEST_F(Finetune, PlansKnowTheStart) {
   EXPECT_EQ(report(with({"bench", "--json", "--steps", "1"}, given)).at("parameters"), expected);
   const Json shards = report(with({"inspect", "shards", "--json"}, given)).at("shards");
   EXPECT_EQ(shards.at(0).at("updated"), expected);
-  const Json alive = report(with({"inspect", "memory", "--json"}, given)).at("alive_at_peak");
+  const Json alive = report(with({"inspect", "memory", "--json"}, given));
   EXPECT_THAT(JsonText(alive), HasSubstr("f32[1, 32, 32]"));  // a row of 32 tokens and its width
+  const Json one = report(with({"inspect", "memory", "--json", "--count", "1"}, given));
+  ASSERT_EQ(one.at("alive_at_peak").size(), 1);
+  EXPECT_EQ(one.at("alive_at_peak")[0], alive.at("alive_at_peak")[0]);
+  EXPECT_LT(one.at("alive_at_peak")[0].at("bytes"), one.at("bytes_at_peak"));
+  EXPECT_EQ(one.at("bytes_at_peak"), alive.at("bytes_at_peak"));
 }
 
 }  // namespace
