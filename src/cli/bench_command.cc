@@ -99,13 +99,14 @@ Action SetUpBench(CLI::App& app) {
     bool ops = false, json = false, wait_for_line = false;
   };
   const auto form = std::make_shared<Form>();
-  auto* steps = app.add_option("--steps", form->steps, "Steps to time after one warm-up")
-                    ->check(CLI::Range(1, 100000))
-                    ->capture_default_str();
+  auto* steps =
+      app.add_option("--steps", form->steps, "Number of steps to time, after one warm-up step")
+          ->check(CLI::Range(1, 100000))
+          ->capture_default_str();
   auto* ops = app.add_flag("--ops", form->ops, "Also time one step op by op");
-  app.add_flag("--json", form->json, "Print one JSON object a line");
+  app.add_flag("--json", form->json, "Print JSON, one object per line");
   app.add_flag("--wait-for-line", form->wait_for_line,
-               "Time a step for each line of standard input, as JSON, until it ends")
+               "Time a step for each line of standard input and print it as JSON")
       ->excludes(steps)
       ->excludes(ops);
   return [options, form] {

@@ -143,10 +143,10 @@ std::vector<TaskData> OpenTasks(const LoadedModel& model, Communicator& ranks, W
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app) {
   auto options = std::make_shared<CheckpointOptions>();
   app.add_option("--checkpoint,checkpoint", options->checkpoint,
-                 "Checkpoint, or a directory with some: the newest valid one is used")
+                 "Checkpoint, or a directory of checkpoints, of which the newest valid one is used")
       ->required()
       ->type_name("DIR");
-  app.add_option("--set", options->overrides, "Change one field of the checkpoint's configuration")
+  app.add_option("--set", options->overrides, "Set one field of the checkpoint's configuration")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
   return options;

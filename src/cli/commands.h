@@ -33,8 +33,8 @@ inline constexpr Command kCommands[] = {
      "metrics",
      SetUpPretrain, "my.textproto --set train.steps=1000", "train"},
     {"finetune",
-     "Train a model on tasks, such as GLUE's, from where pretraining left it; gives the best "
-     "checkpoint and the metrics of each",
+     "Train a pretrained model on tasks, such as GLUE's; gives the best checkpoint and the metrics "
+     "of each task",
      SetUpFinetune, "configs/finetune/cola.textproto --init-from runs/a --set data.directory=glue"},
     {"compare",
      "Train the same recipe with several mixers; gives a table of log-perplexity, speed and sizes, "
@@ -43,7 +43,7 @@ inline constexpr Command kCommands[] = {
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
      "my.textproto --output prepared"},
     {"eval",
-     "Judge a checkpoint on the validation split: log-perplexity, or the metrics of its tasks",
+     "Evaluate a checkpoint on the validation split: log-perplexity, or the metrics of its tasks",
      SetUpEval, "--checkpoint runs/a", "evaluate test"},
     {"generate",
      "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input, continue them "
@@ -55,21 +55,21 @@ inline constexpr Command kCommands[] = {
     {"convert", "Turn a model into another format: Hugging Face T5, safetensors, or a checkpoint",
      SetUpConvert, "--input runs/a --output exported --to huggingface", "export import"},
     {"report",
-     "Show runs at a glance: steps, log-perplexity, its curve, throughput, goodput; as text, as a "
-     "page, as pictures",
+     "Show runs at a glance: steps, log-perplexity and its curve, throughput, goodput; as text, a "
+     "web page or pictures",
      SetUpReport, "runs/a runs/b --html runs.html"},
     {"watch", "Follow a run, redrawn until q or ^C: its curve, its speed, its ranks, its log",
      SetUpWatch, "runs/a"},
-    {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",
+    {"plan", "Print a run's parameters, FLOPs, memory and an estimate of its time; reads no data",
      SetUpPlan, "my.textproto --ranks 2", "estimate"},
     {"check", "Check everything that could stop a run, before it starts", SetUpCheck,
      "my.textproto", "validate"},
     {"slurm",
-     "Print a script for Slurm whose job saves, is queued again and continues by itself; submits "
-     "nothing",
+     "Print a Slurm script whose job saves, is requeued and continues by itself; submits nothing",
      SetUpSlurm, "my.textproto --nodes 2 --time 12:00:00 > my.sbatch"},
     {"inspect",
-     "Show training examples, the tensors of a checkpoint, what takes memory, or each rank's share",
+     "Show training examples, the tensors of a checkpoint, what takes memory, or each rank's share "
+     "of the parameters",
      SetUpInspect},
     {"tokenizer", "Train a SentencePiece model; turn lines into token ids and back",
      SetUpTokenizer},
@@ -77,10 +77,10 @@ inline constexpr Command kCommands[] = {
      SetUpConfig},
     {"doctor", "Describe this machine and what the program finds on it, for bug reports",
      SetUpDoctor},
-    {"completion", "Print the script by which a shell completes commands, fields and values",
+    {"completion", "Print a script that lets a shell complete commands, fields and values",
      SetUpCompletion, "bash >> ~/.bashrc"},
     {"manual", "Print the manual page of a command", SetUpManual, "pretrain | man -l -"},
-    {"bench", "Measure the time of training steps on random tokens; reads no data", SetUpBench,
+    {"bench", "Time training steps on random tokens; reads no data", SetUpBench,
      "my.textproto --ops"},
 };
 

@@ -159,15 +159,15 @@ ExitCode Compare(const std::vector<ComparedMixer>& mixers, const CompareOptions&
 Action SetUpCompare(CLI::App& app) {
   const auto options = std::make_shared<CompareOptions>();
   options->config = AddConfigOptions(app);
-  app.add_option("--mixers", options->mixers,
-                 "Lines of a name and what the mixer changes, as after --set: random "
-                 "model.mixer.attention.term=[{ random {} }]. Speeds are relative to the first")
+  app.add_option(
+         "--mixers", options->mixers,
+         "File whose lines each give a mixer's name and one change, as after --set, e.g. random "
+         "model.mixer.attention.term=[{ random {} }]; speeds are relative to the first mixer")
       ->required()
       ->type_name("FILE");
-  app.add_option(
-         "--seeds", options->seeds,
-         "Number of seeds for each mixer: train.seed, train.seed + 1, ...; the table has the "
-         "mean and the standard deviation")
+  app.add_option("--seeds", options->seeds,
+                 "Number of seeds for each mixer: train.seed, train.seed + 1, ...; the table shows "
+                 "the mean and the standard deviation")
       ->check(CLI::Range(1, 1000));
   const auto mixers = std::make_shared<std::vector<ComparedMixer>>();
   return TrainingAction(

@@ -102,12 +102,12 @@ Action SetUpCompletion(CLI::App& app) {
     std::vector<std::string> words;
   };
   const auto request = std::make_shared<Request>();
-  app.add_option("shell", request->shell, "Whose script to print")
+  app.add_option("shell", request->shell, "Shell to print the script for")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   const CLI::Option* words = app.add_option(
       "words", request->words,
-      "Print what can complete these words instead, as the scripts ask for it; after --");
+      "Print the completions of these words, given after --, instead; used by the scripts");
   return [request, words, &app] {
     if (words->count() > 0) {
       PrintChoices(*app.get_parent(), request->shell, request->words);

@@ -18,9 +18,9 @@ Action SetUpShow(CLI::App& app) {
     bool minimal = false, full = false;
   };
   const auto form = std::make_shared<Form>();
-  auto* minimal =
-      app.add_flag("--minimal", form->minimal, "Only what differs from the defaults (default)");
-  app.add_flag("--full", form->full, "Every field with its value")->excludes(minimal);
+  auto* minimal = app.add_flag("--minimal", form->minimal,
+                               "Print only what differs from the defaults (default)");
+  app.add_flag("--full", form->full, "Print every field with its value")->excludes(minimal);
   return [options, form] {
     const Config config = options->Load(kForModel);
     fmt::print("# digest {}\n{}", ConfigDigest(config),
@@ -34,8 +34,8 @@ Action SetUpDiff(CLI::App& app) {
     std::string a, b;
   };
   const auto files = std::make_shared<Files>();
-  app.add_option("a", files->a, "One configuration file")->required()->type_name("FILE");
-  app.add_option("b", files->b, "Another")->required()->type_name("FILE");
+  app.add_option("a", files->a, "First configuration file")->required()->type_name("FILE");
+  app.add_option("b", files->b, "Second configuration file")->required()->type_name("FILE");
   return [files] {
     const auto load = [](const std::string& file) {
       return LoadConfig(std::span(&file, 1), {}, kForModel);
@@ -51,8 +51,8 @@ Action SetUpDiff(CLI::App& app) {
 Action SetUpExplain(CLI::App& app) {
   const auto field = std::make_shared<std::string>();
   app.add_option("field", *field,
-                 "Dotted path such as optimizer.schedule.rate, a bare name, or what other programs "
-                 "call it, such as lr; without it all fields are listed")
+                 "Field to explain: a dotted path such as optimizer.schedule.rate, a bare name, or "
+                 "another program's name for it, such as lr; without it, all fields are listed")
       ->type_name("FIELD");
   return [field] {
     fmt::print("{}", field->empty() ? ExplainAll() : ExplainField(*field));
@@ -69,8 +69,8 @@ Action SetUpConfig(CLI::App& app) {
        {"diff", "List the fields in which two configurations differ", SetUpDiff,
         "a.textproto b.textproto"},
        {"explain",
-        "Print what a field means, its default, its limits, what other programs call it, and "
-        "whether it may change when a run continues; alone, list all",
+        "Print what a field means, its default, its limits, its names in other programs, and "
+        "whether it may change when a run continues; without a field, list all",
         SetUpExplain, "optimizer.schedule.rate"}});
 }
 

@@ -35,15 +35,16 @@ std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app) {
   auto options = std::make_shared<ConfigOptions>();
   options->app = &app;
   options->unnamed = app.add_option("file", options->unnamed_files,
-                                    "Configuration; each file is laid over the ones before it")
+                                    "Configuration file; later files override earlier ones")
                          ->type_name("FILE");
   // One value each: a list would swallow the arguments that follow.
-  options->named = app.add_option("--config", options->named_files, "The same as FILE alone")
-                       ->type_name("FILE")
-                       ->allow_extra_args(false);
-  app.add_option("--set", options->overrides,
-                 "Change one field, e.g. --set train.steps=1000; \"syntra config explain\" lists "
-                 "them")
+  options->named =
+      app.add_option("--config", options->named_files, "Configuration file, the same as FILE")
+          ->type_name("FILE")
+          ->allow_extra_args(false);
+  app.add_option(
+         "--set", options->overrides,
+         "Set one field, e.g. --set train.steps=1000; \"syntra config explain\" lists all fields")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
   return options;

@@ -18,22 +18,21 @@ Action SetUpConvert(CLI::App& app) {
   std::vector<std::string> names;
   for (const ModelFormat& format : ModelFormats()) names.emplace_back(format.name);
   app.add_option("--input,input", options->input,
-                 "What to read: a checkpoint or a directory with some (the newest valid one is "
-                 "used), a Hugging Face T5, or what --to safetensors has written")
+                 "Model to read: a checkpoint, a directory of checkpoints (the newest valid one is "
+                 "used), a Hugging Face T5, or the output of --to safetensors")
       ->required()
       ->type_name("DIR");
-  app.add_option("--output,output", options->output,
-                 "Directory to write: a new one, or an empty one")
+  app.add_option("--output,output", options->output, "Directory to write to; must be new or empty")
       ->required()
       ->type_name("DIR");
   app.add_option("--to", options->to,
-                 "syntra: a checkpoint without optimizer state. huggingface: a T5 that "
-                 "transformers loads, from models of dot product alone. safetensors: any model, "
-                 "under this program's names")
+                 "Format to write; syntra: a checkpoint without optimizer state; huggingface: a T5 "
+                 "that transformers can load, from models that only have dot-product attention; "
+                 "safetensors: any model, with this program's parameter names")
       ->required()
       ->check(CLI::IsMember(names));
   app.add_option("--tokenizer", options->tokenizer,
-                 "SentencePiece model to take instead of the input's own, or where it has none")
+                 "SentencePiece model to use instead of the input's own, or if the input has none")
       ->type_name("FILE");
   app.add_option("--dtype", options->dtype, "Element type of huggingface and safetensors files")
       ->check(CLI::IsMember({"f32", "bf16"}))

@@ -118,7 +118,8 @@ Action SetUpEval(CLI::App& app) {
   const auto options = std::make_shared<EvalOptions>();
   options->checkpoint = AddCheckpointOptions(app);
   app.add_option("--predictions", options->predictions,
-                 "Write the answers to the tasks' validation examples there, a file a split")
+                 "Write the answers to the tasks' validation examples to this directory, one file "
+                 "per split")
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] {

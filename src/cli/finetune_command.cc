@@ -111,10 +111,9 @@ Action SetUpFinetune(CLI::App& app) {
   const auto options = std::make_shared<FinetuneOptions>();
   options->config = AddConfigOptions(app);
   AddStartOptions(app, &options->start);
-  app.add_option(
-         "--seeds", options->seeds,
-         "Number of seeds: train.seed, train.seed + 1, ...; each run has its own directory, and "
-         "results are the mean and the standard deviation")
+  app.add_option("--seeds", options->seeds,
+                 "Number of seeds: train.seed, train.seed + 1, ...; each run has its own "
+                 "directory, and the results are the mean and the standard deviation")
       ->check(CLI::Range(1, 1000));
   return TrainingAction(
       "finetune",

@@ -220,23 +220,22 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
 Action SetUpGenerate(CLI::App& app) {
   const auto checkpoint = AddCheckpointOptions(app);
   const auto options = std::make_shared<GenerateOptions>();
-  app.add_option("--strategy", options->strategy,
-                 "How tokens are chosen; options of a strategy are fields, e.g. --set "
-                 "decoding.beam.size=8")
+  app.add_option(
+         "--strategy", options->strategy,
+         "How to choose tokens; a strategy's options are fields, e.g. --set decoding.beam.size=8")
       ->check(CLI::IsMember(StrategyNames()));
-  app.add_flag("--json", options->json,
-               "Print an object for each line, with all outputs, or labels, and their "
-               "log-probabilities");
   app.add_flag(
-      "--raw", options->raw,
-      "Print the model's output as it is, with its sentinels, instead of the line with its "
-      "gaps filled; use it for finetuned models");
-  app.add_option("--samples", options->samples,
-                 "Show this many validation examples with the model's output instead of reading "
-                 "lines")
+      "--json", options->json,
+      "Print a JSON object for each line, with all outputs, or the label, and log-probabilities");
+  app.add_flag("--raw", options->raw,
+               "Print the model's output unchanged, with its sentinels, instead of the line with "
+               "its gaps filled; use it for finetuned models");
+  app.add_option(
+         "--samples", options->samples,
+         "Print this many validation examples with the model's output instead of reading lines")
       ->check(CLI::Range(0, 1000000));
   app.add_option("--task", options->task,
-                 "Of a classifier that has learned several tasks: the one whose labels lines get")
+                 "Task whose labels to use, for a classifier trained on several tasks")
       ->type_name("NAME");
   return [checkpoint, options] {
     return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {

@@ -29,7 +29,7 @@ Action SetUpCheckpoint(CLI::App& app) {
   };
   const auto options = std::make_shared<Options>();
   app.add_option("--checkpoint,checkpoint", options->directory,
-                 "Checkpoint, or a directory with some")
+                 "Checkpoint, or a directory of checkpoints, of which the newest valid one is used")
       ->required()
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");
@@ -163,13 +163,14 @@ Action SetUpData(CLI::App& app) {
     bool json = false;
   };
   const auto form = std::make_shared<Form>();
-  app.add_option("--examples", form->count, "How many of the first rows, or examples of each task")
+  app.add_option("--examples", form->count,
+                 "Print this many of the first rows, or of each task's first examples")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  app.add_option("--split", form->split, "Rows of training, or of validation")
+  app.add_option("--split", form->split, "Split to print rows of")
       ->check(CLI::IsMember({"train", "validation"}))
       ->capture_default_str();
-  app.add_flag("--json", form->json, "Print JSON, of corpora with the rows' tensors");
+  app.add_flag("--json", form->json, "Print JSON; for corpora, with the rows' tensors");
   return [options, form] {
     const bool validation = form->split == "validation";
     PrintPreviews(

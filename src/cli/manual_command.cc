@@ -180,8 +180,9 @@ Action SetUpManual(CLI::App& app) {
     std::string command, directory;
   };
   const auto options = std::make_shared<Options>();
-  app.add_option("command", options->command, "A command; without it, the page of syntra itself");
-  app.add_option("--write", options->directory, "Write all pages into this directory")
+  app.add_option("command", options->command,
+                 "Command whose page to print; by default, that of syntra itself");
+  app.add_option("--write", options->directory, "Write all pages to this directory instead")
       ->type_name("DIR");
   return [options, &app] {
     const CLI::App& root = *app.get_parent();

@@ -225,33 +225,36 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
   const auto options = std::make_shared<ClusterOptions>();
   const CLI::Range any_number(1, kMostRanks);
   auto* nodes = app.add_option("--nodes", options->nodes,
-                               "Predict a run on so many nodes of the configuration's cluster, "
-                               "e.g. of configs/clusters/h100_infiniband.textproto")
+                               "Predict a run on this many nodes of the configuration's cluster, "
+                               "e.g. that of configs/clusters/h100_infiniband.textproto")
                     ->check(any_number)
                     ->excludes("--ranks");
   const auto add = [&](const char* name, auto& value, const char* text) {
     return app.add_option(name, value, text)->needs(nodes);
   };
-  auto* gpus = add("--gpus-per-node", options->gpus_per_node, "GPUs of each node, a rank each")
-                   ->check(any_number);
-  add("--ranks-per-node", options->ranks_per_node, "Ranks that share the cores of each node")
+  auto* gpus =
+      add("--gpus-per-node", options->gpus_per_node, "GPUs on each node, with one rank per GPU")
+          ->check(any_number);
+  add("--ranks-per-node", options->ranks_per_node, "Ranks on each node, which share its cores")
       ->check(any_number)
       ->excludes(gpus);
-  add("--link", options->link, "Which of the cluster's links is between nodes")->type_name("NAME");
-  app.add_flag("--sweep", options->sweep,
-               "Also predict fewer ranks, 1, 2, 4 and so on, with the same rows each")
+  add("--link", options->link, "Which of the cluster's links connects the nodes")
+      ->type_name("NAME");
+  app.add_flag(
+         "--sweep", options->sweep,
+         "Also predict fewer ranks (1, 2, 4 and so on), with the same number of rows per rank")
       ->needs(nodes);
   add("--model", options->models,
-      "A model's configuration, read before the other files; may be repeated to compare models")
+      "Configuration of a model, read before the other files; may be repeated to compare models")
       ->type_name("FILE")
       ->allow_extra_args(false);
   add("--svg", options->svg,
-      "Draw the sweep's efficiency of each model, with and without train.sharding")
+      "Write a picture of each model's efficiency in the sweep, with and without train.sharding, "
+      "to this file")
       ->type_name("FILE");
-  app.add_option(
-         "--measure", options->measured,
-         "Measure this machine, with the ranks that run this command, and write its figures as a "
-         "cluster file")
+  app.add_option("--measure", options->measured,
+                 "Measure this machine with the ranks that run this command, and write its figures "
+                 "to this file, for use as a cluster")
       ->type_name("FILE")
       ->excludes(nodes);
   return options;

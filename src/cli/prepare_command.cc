@@ -33,8 +33,8 @@ Action SetUpPrepare(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto output = std::make_shared<std::string>();
   app.add_option("--output", *output,
-                 "Directory for the token shards, the data.prepared of runs that use them; by "
-                 "default the configuration's")
+                 "Directory to write the token shards to, for data.prepared of the runs that use "
+                 "them; by default the configuration's own")
       ->type_name("DIR");
   return [options, output] {
     InstallSignalHandlers(kStopping);

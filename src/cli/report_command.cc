@@ -94,16 +94,17 @@ Action SetUpReport(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   auto* json = app.add_flag("--json", options->json, "Print JSON");
-  app.add_option("--html", options->html,
-                 "Write a page to this file instead: curves laid over each other, phases of steps, "
-                 "where the time went, events, samples, differences of the configurations")
+  app.add_option(
+         "--html", options->html,
+         "Write a web page to this file instead: all curves in one picture, phases of steps, where "
+         "the time went, events, samples, differences between the configurations")
       ->type_name("FILE")
       ->excludes(json);
   auto* svg =
       app.add_option("--svg", options->svg, "Write one of the page's pictures to this file instead")
           ->type_name("FILE")
           ->excludes(json);
-  app.add_option("--picture", options->picture, "Which picture --svg writes")
+  app.add_option("--picture", options->picture, "Picture that --svg writes")
       ->check(CLI::IsMember(PictureNames()))
       ->capture_default_str()
       ->needs(svg);

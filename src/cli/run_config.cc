@@ -74,17 +74,16 @@ Config LoadForPretraining(const ConfigOptions& options, const StartOptions& star
 
 CLI::Option* AddInitFrom(CLI::App& app, StartOptions* start) {
   return app
-      .add_option(
-          "--init-from", start->initial,
-          "Where the model comes from: a run, a checkpoint or a Hugging Face directory; the "
-          "same as --set checkpoint.initial=DIR")
+      .add_option("--init-from", start->initial,
+                  "Start from the model of this run, checkpoint or Hugging Face directory; the "
+                  "same as --set checkpoint.initial=DIR")
       ->type_name("DIR");
 }
 
 void AddStartOptions(CLI::App& app, StartOptions* start) {
   app.add_flag("--from-scratch", start->from_scratch,
-               "For tasks: start from initialisation, as a baseline; the configuration gives the "
-               "model's sizes")
+               "For tasks: start from an untrained model, as a baseline; the configuration gives "
+               "the model's sizes")
       ->excludes(AddInitFrom(app, start));
 }
 

@@ -156,38 +156,37 @@ Action SetUpSlurm(CLI::App& app) {
   options->config = AddConfigOptions(app);
   SlurmJob& job = options->job;
   const CLI::Range any_number(1, 1000000);
-  app.add_option("--nodes", job.nodes, "Nodes")->check(any_number)->capture_default_str();
-  app.add_option("--time", job.time,
-                 "Limit of time of one job, e.g. 12:00:00; a run that takes longer continues in "
-                 "the next")
+  app.add_option("--nodes", job.nodes, "Number of nodes")->check(any_number)->capture_default_str();
+  app.add_option(
+         "--time", job.time,
+         "Time limit of each job, e.g. 12:00:00; a run that takes longer continues in the next job")
       ->required()
       ->check(CLI::Validator([](std::string& text) { return ProblemOfTime(text); }, ""));
   app.add_option("--ranks-per-node", options->ranks_per_node,
-                 "Ranks on each node; by default one a GPU, or one")
+                 "Ranks on each node; by default one per GPU, or one without GPUs")
       ->check(any_number);
-  app.add_option("--gpus-per-node", job.gpus_per_node, "GPUs of each node")->check(any_number);
+  app.add_option("--gpus-per-node", job.gpus_per_node, "GPUs on each node")->check(any_number);
   app.add_option("--cpus-per-rank", job.cpus_per_rank,
-                 "Cores of each rank; by default the job takes whole nodes")
+                 "Cores for each rank; by default the job takes whole nodes")
       ->check(any_number);
   const CLI::Validator name([](std::string& text) { return ProblemOfName(text); }, "");
   app.add_option("--partition", job.partition, "Partition of the cluster")->check(name);
-  app.add_option("--account", job.account, "Account that is charged")->check(name);
+  app.add_option("--account", job.account, "Account to charge")->check(name);
   app.add_option("--exclude", job.exclude,
-                 "Nodes to leave out, e.g. one that gave wrong results: node3,node[7-9]")
+                 "Nodes to leave out, e.g. those that gave wrong results: node3,node[7-9]")
       ->check(name)
       ->type_name("NODES");
   app.add_option("--mpi", options->mpi,
-                 "What starts the ranks: srun, which needs Slurm's PMIx plugin, or Open MPI's "
-                 "mpirun")
+                 "Program that starts the ranks: srun, which needs Slurm's PMIx plugin, or Open "
+                 "MPI's mpirun")
       ->check(CLI::IsMember({"srun", "mpirun"}))
       ->capture_default_str();
   app.add_option("--container", options->container,
-                 "Run the program of this Apptainer image on the nodes")
+                 "Run the program from this Apptainer image on the nodes")
       ->type_name("FILE");
-  app.add_option(
-         "--array-seeds", job.seeds.count,
-         "Number of seeds: train.seed, train.seed + 1, ...; the script is of an array of jobs, "
-         "a run for each seed, in the directory seed-N of train.directory")
+  app.add_option("--array-seeds", job.seeds.count,
+                 "Number of seeds: train.seed, train.seed + 1, ...; the script is for a job array "
+                 "with one run per seed, in the directory seed-N of train.directory")
       ->check(CLI::Range(2, 1000));
   AddStartOptions(app, &options->start);
   return [options] {

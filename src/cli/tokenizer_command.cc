@@ -29,7 +29,8 @@ std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
   app.add_option("--model,--tokenizer,model", options->model, "SentencePiece model")
       ->required()
       ->type_name("FILE");
-  app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
+  app.add_option("--extra-ids", options->extra_ids,
+                 "Number of sentinels added above the model's pieces")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   return options;
@@ -165,28 +166,28 @@ Action SetUpTrain(CLI::App& app) {
   const auto options = std::make_shared<TrainOptions>();
   TokenizerTraining& training = options->training;
   app.add_option("--output", options->output,
-                 "The model; by default the configuration's data.tokenizer")
+                 "File to write the model to; by default the configuration's data.tokenizer")
       ->type_name("FILE");
   app.add_option("--pieces,--vocab-size", training.pieces,
-                 "Pieces of the model, the special ones among them")
+                 "Number of the model's pieces, special ones included")
       ->check(CLI::Range(8, 1000000))
       ->capture_default_str();
-  app.add_option("--kind,--model-type", training.kind, "How words are cut into pieces")
+  app.add_option("--kind,--model-type", training.kind, "How to cut words into pieces")
       ->check(CLI::IsMember({"unigram", "bpe"}))
       ->capture_default_str();
   app.add_option("--normalization", training.normalization,
-                 "What happens to the text first; cf also makes it lowercase")
+                 "How to normalize the text first; cf also makes it lowercase")
       ->check(CLI::IsMember({"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"}))
       ->capture_default_str();
   app.add_option("--coverage", training.character_coverage,
-                 "Share of the text's characters that have pieces; 1 for few letters, 0.9995 for "
-                 "Chinese or Japanese")
+                 "Share of the text's characters that get pieces; 1 for small alphabets, 0.9995 "
+                 "for Chinese or Japanese")
       ->check(CLI::Range(0.9, 1.0))
       ->capture_default_str();
   app.add_flag("--byte-fallback", training.byte_fallback,
-               "Cut other characters into pieces for their bytes; else they are unknown");
+               "Cut other characters into pieces for their bytes; by default they are unknown");
   app.add_option("--text", options->text_mib,
-                 "MiB of text to read: of each file an equal part, from its beginning")
+                 "MiB of text to read, an equal part from the beginning of each file")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   return [config, options] {
@@ -198,7 +199,7 @@ Action SetUpTrain(CLI::App& app) {
 }  // namespace
 
 Action SetUpTokenizer(CLI::App& app) {
-  return SetUpParts(app, {{"train", "Make a SentencePiece model of a corpus", SetUpTrain},
+  return SetUpParts(app, {{"train", "Train a SentencePiece model on a corpus", SetUpTrain},
                           {"encode", "Turn lines of text into lines of token ids", SetUpEncode},
                           {"decode", "Turn lines of token ids into text", SetUpDecode},
                           {"info", "Describe a model", SetUpInfo}});

@@ -42,9 +42,10 @@ Action SetUpWatch(CLI::App& app) {
   };
   const auto options = std::make_shared<Options>();
   app.add_option("directory", options->directory, "Run directory")->required()->type_name("DIR");
-  app.add_flag("--once", options->once,
-               "Print how it stands and end, as where standard output is not a terminal");
-  app.add_option("--every", options->every, "Seconds from one look to the next")
+  app.add_flag(
+      "--once", options->once,
+      "Print the status once and exit; the default when standard output is not a terminal");
+  app.add_option("--every", options->every, "Seconds between updates")
       ->check(CLI::Validator([](std::string& text) { return ProblemOfSeconds(text); }, ""))
       ->capture_default_str();
   return [options] {
