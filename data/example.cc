@@ -6,15 +6,17 @@
 
 namespace syntra {
 
+bool HasTasks(const DataConfig& config) { return config.task_size() > 0; }
+
 bool IsLanguageModelling(const DataConfig& config) {
-  if (config.task_size() > 0) return false;
+  if (HasTasks(config)) return false;
   return config.objective() == DataConfig::CAUSAL_LM || config.objective() == DataConfig::PREFIX_LM;
 }
 
 ExampleLengths RowLengths(const DataConfig& config) {
   const int64_t inputs = config.input_length();
   if (IsLanguageModelling(config)) return {0, inputs};
-  const bool masks = config.task_size() == 0 && config.objective() == DataConfig::MASKED_LM;
+  const bool masks = !HasTasks(config) && config.objective() == DataConfig::MASKED_LM;
   if (masks) return {inputs, inputs};
   if (config.target_length() > 0) return {inputs, config.target_length()};
   return {inputs, LengthsFor(inputs, config.noise_density(), config.mean_span_length()).targets};

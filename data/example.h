@@ -29,6 +29,9 @@ inline ExampleLengths Longest(const ExampleLengths& a, const ExampleLengths& b) 
   return {std::max(a.inputs, b.inputs), std::max(a.targets, b.targets)};
 }
 
+// Whether the model learns tasks: it then learns from no corpora, whatever data.train names.
+bool HasTasks(const DataConfig& config);
+
 // Whether the model learns to go on with a text (CAUSAL_LM, PREFIX_LM): its inputs then end
 // anywhere, and not with an EOS, and its targets follow them.
 bool IsLanguageModelling(const DataConfig& config);

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/ranks.h"
 #include "cli/results_table.h"
+#include "data/example.h"
 #include "run/progress.h"
 #include "train/log_perplexity.h"
 #include "train/task_evaluator.h"
@@ -125,7 +126,7 @@ Action SetUpEval(CLI::App& app) {
   return [options] {
     return WithRanks("eval", [&](Communicator& ranks, Watchdog& watchdog) {
       const LoadedModel loaded = options->checkpoint->LoadOnRanks(kForEvaluation, ranks, watchdog);
-      const bool has_tasks = loaded.config.data().task_size() > 0;
+      const bool has_tasks = HasTasks(loaded.config.data());
       (has_tasks ? EvaluateTasks : EvaluateCorpus)(loaded, *options, ranks, watchdog);
       return ExitCode::kDone;
     });

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "config/print.h"
+#include "data/example.h"
 #include "model/architecture.h"
 
 namespace syntra {
@@ -55,7 +56,7 @@ std::string InitialOverride(const Config& given) {
 }  // namespace
 
 bool NamesTasks(const ConfigOptions& options) {
-  return ReadUnchecked(options.Files(), options.overrides).data().task_size() > 0;
+  return HasTasks(ReadUnchecked(options.Files(), options.overrides).data());
 }
 
 Config LoadForPretraining(const ConfigOptions& options, const StartOptions& start) {

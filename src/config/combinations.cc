@@ -56,8 +56,6 @@ CorruptionLengths LongestSegment(const DataConfig& data) {
   return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
 }
 
-bool HasTasks(const Config& config) { return config.data().task_size() > 0; }
-
 // Whether the architecture learns from corpora as data.objective says; it says nothing of tasks.
 bool LearnsTheObjective(const Config& config) {
   const std::vector<DataConfig::Objective> known = ArchitectureOf(config.model()).objectives();
@@ -75,7 +73,7 @@ void ArchitectureLearnsTasks(const Report& report) {
 
 void ArchitectureLearnsTheObjective(const Report& report) {
   const Config& config = report.config();
-  if (HasTasks(config)) return ArchitectureLearnsTasks(report);
+  if (HasTasks(config.data())) return ArchitectureLearnsTasks(report);
   if (LearnsTheObjective(config)) return;
   std::vector<std::string> names;
   for (const DataConfig::Objective objective : ArchitectureOf(config.model()).objectives()) {
@@ -151,7 +149,7 @@ void ModelTakesTheSequences(const Report& report) {
     return;
   }
   // Another objective would make other sequences.
-  if (!HasTasks(report.config()) && !LearnsTheObjective(report.config())) return;
+  if (!HasTasks(report.config().data()) && !LearnsTheObjective(report.config())) return;
   std::map<std::string, MetLimit> limits;
   for (const Side side : ArchitectureOf(report.config().model()).sides()) {
     const SequenceLength met = LengthOf(report.config(), side);
@@ -232,7 +230,7 @@ void VocabularyHoldsSentinels(const Report& report) {
 
 // Tasks have targets of their own, whatever corpora the configuration names beside them.
 bool CorruptsText(const DataConfig& data) {
-  if (data.task_size() > 0 || data.objective() != DataConfig::SPAN_CORRUPTION) return false;
+  if (HasTasks(data) || data.objective() != DataConfig::SPAN_CORRUPTION) return false;
   return data.target_length() == 0 || data.train_size() > 0 || data.validation_size() > 0;
 }
 
@@ -444,7 +442,7 @@ void SamplesAreWritten(const Report& report) {
   const Config& config = report.config();
   if (config.evaluation().samples() == 0) return;
   const char* why = nullptr;
-  if (HasTasks(config)) {
+  if (HasTasks(config.data())) {
     why = "tasks are learned; their outputs are in predictions/";
   } else if (ArchitectureOf(config.model()).outputs() != Outputs::kTokens) {
     why = "the model writes no text";

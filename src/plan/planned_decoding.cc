@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/example.h"
 #include "plan/training_plan.h"
 
 namespace syntra {
@@ -13,7 +14,7 @@ namespace {
 // counted yet.
 int64_t DecodedInputs(const Config& config) {
   if (ArchitectureOf(config.model()).outputs() != Outputs::kTokens) return 0;
-  if (config.data().task_size() > 0) {
+  if (HasTasks(config.data())) {
     const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
     const bool decodes = !std::ranges::all_of(
         tasks, [&](const std::unique_ptr<Task>& task) { return RanksLabels(config, *task); });

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "data/corpus_index.h"
+#include "data/example.h"
 #include "data/first_records.h"
 #include "data/prepared_state.h"
 #include "data/training_data.h"
@@ -106,7 +107,7 @@ class Checks {
  private:
   // None of a run that learns tasks.
   static std::vector<PrepareOptions> SplitsOf(const Config& config, const RunDirectory& directory) {
-    if (config.data().task_size() > 0) return {};
+    if (HasTasks(config.data())) return {};
     return Preparations(config.data(), directory.Prepared(config.data()));
   }
 

@@ -7,6 +7,7 @@
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
 #include "config/print.h"
+#include "data/example.h"
 #include "train/hook.h"
 #include "train/run_directory.h"
 
@@ -48,7 +49,7 @@ CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) 
 }
 
 int64_t SavedEvaluationsEvery(const Config& config) {
-  return config.data().task_size() > 0 ? config.evaluation().every() : 0;
+  return HasTasks(config.data()) ? config.evaluation().every() : 0;
 }
 
 SaveSchedule ScheduleOf(const Config& config) {
