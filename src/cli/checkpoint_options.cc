@@ -17,9 +17,6 @@
 namespace syntra {
 namespace {
 
-constexpr const char* kRemedy =
-    "Give all ranks the same files, on a shared file system or as equal copies";
-
 // The run directory that the checkpoint lies in; empty if it lies in none.
 Path RunDirectoryOf(const Path& checkpoint) {
   const Path holder = std::filesystem::absolute(checkpoint / "").parent_path().parent_path();
@@ -101,17 +98,20 @@ LoadedModel CheckpointOptions::LoadOnRanks(const ConfigPurpose& purpose, Communi
       ranks,
       {{"checkpoint, step", std::to_string(loaded.step)},
        {"parameters, digest", fmt::format("{:016x}", loaded.replica->ParameterDigest())}},
-      ExitCode::kCheckpoint, "checkpoints", kRemedy);
+      ExitCode::kCheckpoint, "checkpoints", kGiveSameFiles);
   return loaded;
+}
+
+void RequireValidation(const DataConfig& data) {
+  if (data.validation_size() > 0) return;
+  Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
 }
 
 ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
                                   Watchdog& watchdog) {
   const Watchdog::Phase phase(watchdog, RunPhase::kPrepare);
   const DataConfig& data = model.config.data();
-  if (data.validation_size() == 0) {
-    Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
-  }
+  RequireValidation(data);
   if (model.prepared.empty()) {
     Fail(ExitCode::kConfig,
          "{} lies in no run directory, so there is no place for the token shards of the validation "
@@ -128,7 +128,7 @@ ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
   const RowLayout& layout = ArchitectureOf(model.config.model()).layout();
   ValidationData opened = ValidationData::Open(data, layout, *model.tokenizer, model.prepared);
   CheckAgreement(ranks, {{"data.validation, digest", ToHex(opened.ContentDigest())}},
-                 ExitCode::kData, "data", kRemedy);
+                 ExitCode::kData, "data", kGiveSameFiles);
   return opened;
 }
 
@@ -136,7 +136,7 @@ std::vector<TaskData> OpenTasks(const LoadedModel& model, Communicator& ranks, W
   const Watchdog::Phase phase(watchdog, RunPhase::kPrepare);
   std::vector<TaskData> tasks = ReadValidation(model.config);
   CheckAgreement(ranks, {{"data.task, digest of validation", ToHex(ValidationDigest(tasks))}},
-                 ExitCode::kData, "data", kRemedy);
+                 ExitCode::kData, "data", kGiveSameFiles);
   return tasks;
 }
 

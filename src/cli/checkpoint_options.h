@@ -49,9 +49,12 @@ struct CheckpointOptions {
 // `convert`.
 Checkpoint OpenCheckpoint(const Path& path);
 
+// Throws Error(kConfig) if the configuration names no validation data.
+void RequireValidation(const DataConfig& data);
+
 // Collective. The validation split of the model's configuration, prepared with its tokenizer if it
-// is not yet. Throws Error(kConfig) if there is no place for the token shards, Error(kData) if the
-// ranks' data differ.
+// is not yet. Throws Error(kConfig) if there is no validation data or no place for its token
+// shards, Error(kData) if the ranks' data differ.
 ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
                                   Watchdog& watchdog);
 

@@ -85,9 +85,7 @@ void EvaluateTasks(const LoadedModel& loaded, const EvalOptions& options, Commun
   const bool is_chief = ranks.rank() == 0;
   const std::vector<TaskData> tasks = OpenTasks(loaded, ranks, watchdog);
   const auto is_judged = [](const TaskData& task) { return !task.validation.empty(); };
-  if (std::ranges::none_of(tasks, is_judged)) {
-    Fail(ExitCode::kConfig, "no task of data.task has a validation split");
-  }
+  if (std::ranges::none_of(tasks, is_judged)) FailWithoutSplit(TaskSplit::Use::kValidation);
   std::optional<Progress> progress;
   if (is_chief) progress.emplace(ProgressOptions{});
   Answerer answerer(loaded.replica->trained(), *loaded.tokenizer, loaded.config, tasks, ranks,

@@ -18,6 +18,7 @@
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/snapshot.h"
+#include "train/task_data.h"
 
 namespace syntra {
 namespace {
@@ -81,7 +82,7 @@ Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validatio
   const RowLayout& layout = ArchitectureOf(config.model()).layout();
   const Path prepared = RunDirectory{config.train().directory()}.Prepared(data);
   if (validation) {
-    if (data.validation_size() == 0) Fail(ExitCode::kConfig, "data.validation is not set");
+    RequireValidation(data);
     PrepareToLook(ValidationPreparation(data, prepared), tokenizer);
     const ValidationData rows = ValidationData::Open(data, layout, tokenizer, prepared);
     count = std::min(count, rows.example_count());
@@ -135,9 +136,8 @@ std::vector<Preview> PreviewTasks(const Config& config, bool validation, int64_t
       }
     }
   }
-  if (!previews.empty()) return previews;
-  Fail(ExitCode::kConfig, "no task of data.task has a {} split",
-       validation ? "validation" : "training");
+  if (previews.empty()) FailWithoutSplit(use);
+  return previews;
 }
 
 void PrintPreviews(const std::vector<Preview>& previews, bool as_json) {

@@ -168,8 +168,7 @@ void CheckSameData(Communicator& ranks, const RunIdentity& identity) {
                  {{"data.tokenizer, identity", identity.tokenizer_identity},
                   {"data.train, digest", identity.data_digest},
                   {"data.validation, digest", identity.validation_digest}},
-                 ExitCode::kData, "data",
-                 "Give all ranks the same files, on a shared file system or as equal copies");
+                 ExitCode::kData, "data", kGiveSameFiles);
 }
 
 }  // namespace syntra

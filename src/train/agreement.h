@@ -20,6 +20,10 @@ namespace syntra {
 // Names and values, in the same order on all ranks as far as they are the same.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+// The remedy where ranks see different files.
+inline constexpr const char* kGiveSameFiles =
+    "Give all ranks the same files, on a shared file system or as equal copies";
+
 // `what`: "settings", for the message; `remedy`: a sentence without a full stop.
 void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,
                     const std::string& remedy);

@@ -84,6 +84,11 @@ std::vector<TaskData> ReadValidation(const Config& config) {
   return read;
 }
 
+void FailWithoutSplit(TaskSplit::Use use) {
+  Fail(ExitCode::kConfig, "no task of data.task has a {} split",
+       use == TaskSplit::Use::kTrain ? "training" : "validation");
+}
+
 Digest ValidationDigest(std::span<const TaskData> tasks) {
   DigestStream digest;
   for (const TaskData& task : tasks) {
@@ -111,7 +116,7 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
   }
   data.cut_examples = training.cut();
   std::vector<std::shared_ptr<const ExampleSource>> sources = training.TakeSources();
-  if (sources.empty()) Fail(ExitCode::kConfig, "no task of data.task has a training split");
+  if (sources.empty()) FailWithoutSplit(TaskSplit::Use::kTrain);
   data.training = MixtureOf(std::move(sources), config.data(), config.train().seed());
   data.validation_digest = ValidationDigest(data.tasks);
   return data;

@@ -31,6 +31,8 @@ struct TaskData {
 // The tasks of a configuration with the splits that they are judged on; no training split is read.
 // Throws as FinetuningData::Read.
 std::vector<TaskData> ReadValidation(const Config& config);
+// Throws Error(kConfig): none of the tasks has a split for this use, training or validation.
+[[noreturn]] void FailWithoutSplit(TaskSplit::Use use);
 // Of the examples of all of these splits.
 Digest ValidationDigest(std::span<const TaskData> tasks);
 

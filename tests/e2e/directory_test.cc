@@ -148,7 +148,7 @@ TEST_F(Directories, NoValidationIsFine) {
   const Outcome shown = Run({"inspect", "data", config_.string(), "--split", "validation", "--set",
                              "train.directory=" + Directory("run").string()});
   EXPECT_EQ(shown.code, 2);
-  EXPECT_TRUE(shown.Says("data.validation is not set")) << shown.err;
+  EXPECT_TRUE(shown.Says("no data.validation; give --set data.validation=PATTERN")) << shown.err;
 }
 
 TEST_F(Directories, ThreeStartsWithoutProgressAreEnough) {
