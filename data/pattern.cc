@@ -101,7 +101,12 @@ std::vector<Path> ExpandPatterns(std::span<const std::string> patterns) {
   std::set<std::string> seen;
   for (const std::string& pattern : patterns) {
     const std::vector<std::string> names = Glob(pattern);
-    if (names.empty()) Fail(ExitCode::kData, "no file matches {}", pattern);
+    if (names.empty()) {
+      Fail(ExitCode::kData,
+           "no file matches {}; check the path, and quote patterns so that the shell does not "
+           "expand them",
+           pattern);
+    }
     if (IsWildcard(pattern)) CheckSetsAreWhole(pattern, names);
     for (const std::string& name : names) {
       if (seen.insert(name).second) files.emplace_back(name);

@@ -270,8 +270,8 @@ class Preparation {
     if (TokenShard(aside).content() == content) return RenameDurably(aside, task.shard);
     RemoveAll(aside);
     Fail(ExitCode::kCheckpoint,
-         "{} does not say any more what the run has learned from ({}), so the run cannot continue; "
-         "restore the file, or choose another train.directory",
+         "{} no longer contains the text that this run was trained on ({}), so the run cannot "
+         "continue; restore the file, or choose another train.directory",
          task.source.string(), task.shard.string());
   }
 

@@ -449,7 +449,7 @@ void SamplesAreWritten(const Report& report) {
   }
   if (!why) return;
   report.Add({"evaluation.samples", "model.architecture"},
-             fmt::format("evaluation.samples {} cannot be: {}; leave it out",
+             fmt::format("evaluation.samples {} is not possible: {}; leave it out",
                          config.evaluation().samples(), why));
 }
 

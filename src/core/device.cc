@@ -54,7 +54,7 @@ class HostDevice final : public Device {
   void Wait() override {}
   std::unique_ptr<Event> MakeEvent() override { return std::make_unique<ClockEvent>(); }
   std::function<void()> Capture(const std::function<void()>&) override {
-    Fail(ExitCode::kInternal, "work of the host cannot be taken down");
+    Fail(ExitCode::kInternal, "the host device cannot capture work");
   }
   std::unique_ptr<SideStream> OpenSideStream() override {
     return std::make_unique<HostSideStream>();

@@ -105,8 +105,8 @@ std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
     settings.pop_back();  // the next one takes its place
   }
   return fmt::format(
-      "no micro-batch fits, even with train.recompute: {}shorter inputs (data.input_length) or a "
-      "smaller model take less",
+      "no micro-batch fits, even with train.recompute; use {}shorter inputs (data.input_length) or "
+      "a smaller model",
       place.ranks_on_host > 1 ? "fewer ranks on a host, " : "");
 }
 

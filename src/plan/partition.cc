@@ -42,8 +42,10 @@ void CheckTreeIsShared(int64_t leaves, int ranks) {
 BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
   const int64_t batch = config.batch_size();
   if (batch % ranks != 0) {
-    Fail(ExitCode::kConfig, "train.batch_size {} cannot be shared equally by {} ranks", batch,
-         ranks);
+    Fail(ExitCode::kConfig,
+         "train.batch_size {} cannot be shared equally by {} ranks; start a number of ranks that "
+         "divides it, or change train.batch_size",
+         batch, ranks);
   }
   if (config.reduction() == TrainConfig::EXACT) {
     CheckTreeIsShared(batch / config.micro_batch_size(), ranks);

@@ -268,7 +268,7 @@ TEST(Combinations, Others) {
       {"decoding { outputs: 2 sample {} }", ""},
       {"evaluation { samples: 3 }", ""},
       {"evaluation { samples: 3 } data { task { cola {} } }",
-       "evaluation.samples 3 cannot be: tasks are learned"},
+       "evaluation.samples 3 is not possible: tasks are learned"},
   };
   for (const Case& each : cases) Expect(each.text, each.error);
 }

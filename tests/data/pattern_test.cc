@@ -24,7 +24,9 @@ TEST(Pattern, ExpandsInOrderWithoutRepeats) {
 
 TEST(Pattern, NothingMatchedIsAnError) {
   const std::string pattern = ScratchDirectory("no_match").string() + "/*.json.gz";
-  EXPECT_EQ(DataErrorOf([&] { Expand({pattern}); }), "no file matches " + pattern);
+  EXPECT_EQ(DataErrorOf([&] { Expand({pattern}); }),
+            "no file matches " + pattern +
+                "; check the path, and quote patterns so that the shell does not expand them");
 }
 
 TEST(Pattern, MissingShardsAreNamed) {

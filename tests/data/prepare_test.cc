@@ -60,7 +60,7 @@ TEST(Prepare, AShardThatMustKeepItsContentDoes) {
   const std::string bytes = ReadWholeFile(shard), zipped = ReadWholeFile(source);
   WriteScratch(source, Gzip("{\"text\":\"new words\"}\n"));
   const std::string error = ErrorOf([&] { PrepareCorpus(options, T5()); }, ExitCode::kCheckpoint);
-  EXPECT_NE(error.find("does not say any more what"), std::string::npos);
+  EXPECT_NE(error.find("no longer contains the text that"), std::string::npos);
   EXPECT_EQ(ReadWholeFile(shard), bytes);
   EXPECT_FALSE(std::filesystem::exists(shard.string() + ".again"));
   // As a process leaves it that is killed.

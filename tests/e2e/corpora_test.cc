@@ -82,7 +82,7 @@ TEST_F(Corpora, ARecompressedCorpusContinues) {
   ReplaceFileDurably(training_, ReadWholeFile(training_) + "{\"text\":\"one more\"}\n");
   ASSERT_NE(ReadWholeFile(Compress(9)), before);
   ExpectFailure(Run(Pretrain("run", {files, "train.steps=8"})), 5,
-                "does not say any more what the run has learned from");
+                "no longer contains the text that this run was trained on");
 }
 
 TEST_F(Corpora, AnotherValidationCorpusIsNamed) {

@@ -229,7 +229,9 @@ TEST_F(MistakeOfAllRanks, QuietlyItIsAllThatIsSaid) {
   Program program(scratch_, Pretrain("run"),
                   {.ranks = 3, .environment = {"OMPI_MCA_orte_execute_quiet=1"}});
   EXPECT_EQ(program.Wait().code, 2);
-  EXPECT_EQ(program.Errors(), "error: train.batch_size 8 cannot be shared equally by 3 ranks\n");
+  EXPECT_EQ(program.Errors(),
+            "error: train.batch_size 8 cannot be shared equally by 3 ranks; start a number of "
+            "ranks that divides it, or change train.batch_size\n");
 }
 
 TEST_F(MistakeOfAllRanks, TruncatedShardIsSaidOnce) {
