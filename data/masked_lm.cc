@@ -20,12 +20,7 @@ constexpr float kMasked = 0.8F, kMaskedOrRandom = 0.9F;
 
 class MaskedLm final : public Objective {
  public:
-  explicit MaskedLm(const ObjectiveSettings& settings) : settings_(settings) {
-    if (settings.sentinels > 0) return;
-    Fail(ExitCode::kConfig,
-         "data.objective MASKED_LM masks tokens by the first sentinel, but there is none; set "
-         "data.extra_ids to at least 1");
-  }
+  explicit MaskedLm(const ObjectiveSettings& settings) : settings_(settings) {}
 
   // Each token is an input, and perhaps a target.
   int64_t segment_tokens() const override {
