@@ -68,19 +68,19 @@ void Print(const std::vector<Finding>& findings, bool as_json) {
 Action SetUpCheck(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
-  const auto ranks_per_host = std::make_shared<int>(0);
-  app.add_option("--ranks-per-host", *ranks_per_host,
-                 "How many of the ranks share a host and its memory; all, unless given")
+  const auto ranks_per_node = std::make_shared<int>(0);
+  app.add_option("--ranks-per-node,--ranks-per-host", *ranks_per_node,
+                 "Ranks that share a node and its memory; by default all")
       ->check(CLI::Range(1, 1000000));
   const auto begin = std::make_shared<StartOptions>(StartOptions{.may_lack = true});
   AddStartOptions(app, begin.get());
-  return [options, form, ranks_per_host, begin] {
+  return [options, form, ranks_per_node, begin] {
     LoadedRun start = LoadForTraining(*options, *begin);
     const Config& config = start.config;
     std::vector<Finding> findings{
         {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
     const std::shared_ptr<Backend> backend = OpenDevice(config, &findings);
-    const int on_host = *ranks_per_host > 0 ? *ranks_per_host : form->ranks;
+    const int on_host = *ranks_per_node > 0 ? *ranks_per_node : form->ranks;
     const RankPlaces places{.ranks = form->ranks,
                             .ranks_on_host = std::min(on_host, form->ranks),
                             .backend = backend.get()};

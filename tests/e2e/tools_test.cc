@@ -237,9 +237,11 @@ TEST_F(Tools, CheckAndDoctor) {
     return RunJson(all).at("memory").at("detail").get<std::string>();
   };
   const std::string together = memory({"--ranks", "4"});
-  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "4"}), together);
-  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "9"}), together);
-  EXPECT_NE(memory({"--ranks", "4", "--ranks-per-host", "1"}), together);
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-node", "4"}), together);
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-node", "9"}), together);
+  const std::string apart = memory({"--ranks", "4", "--ranks-per-node", "1"});
+  EXPECT_NE(apart, together);
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "1"}), apart) << "its earlier name";
   const Json machine = RunJson({"doctor", "--json"});
   EXPECT_TRUE(machine.at("libraries").at("SentencePiece").is_string()) << machine;
   for (const char* peak : {"peak fp32", "peak bf16"}) {
