@@ -256,7 +256,9 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
                  "Measure this machine with the ranks that run this command, and write its figures "
                  "to this file, for use as a cluster")
       ->type_name("FILE")
-      ->excludes(nodes);
+      ->excludes(nodes)
+      ->excludes("--ranks")
+      ->excludes("--json");
   return options;
 }
 

@@ -98,6 +98,7 @@ TEST_F(PlanNodes, MistakesAreNamed) {
     Arguments arguments;
     const char* message;
   };
+  const std::string figures = scratch_ / "machine.textproto";
   const Case cases[] = {
       {{"--nodes", "0"}, "--nodes"},
       {{"--nodes", "513", "--gpus-per-node", "8"}, "4,104 ranks; predictions go up to 4,096"},
@@ -107,6 +108,9 @@ TEST_F(PlanNodes, MistakesAreNamed) {
       {{"--gpus-per-node", "2"}, "--nodes"},
       {{"--sweep"}, "--nodes"},
       {{"--nodes", "2", "--ranks", "2"}, "excludes"},
+      {{"--measure", figures, "--nodes", "2"}, "excludes"},
+      {{"--measure", figures, "--ranks", "2"}, "excludes"},
+      {{"--measure", figures, "--json"}, "excludes"},
       {{"--nodes", "2", "--set", "cluster.gigaflops=0"}, "cluster.gigaflops"},
       {{"--nodes", "2", "--set", "train.reduction=EXACT", "--set", "train.micro_batch_size=8"},
        "use FAST"},
