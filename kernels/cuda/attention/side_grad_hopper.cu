@@ -69,7 +69,9 @@ int64_t TilesOf(const Sizes& sizes, bool keys) {
 }
 template <typename Sizes>
 int64_t PartsOf(const Sizes& sizes, bool keys) {
-  return PartsFor(sizes.batch, TilesOf(sizes, keys), Multiprocessors(), 0);
+  // A part of the keys has sums of its own, whose memory should buy more than a few percent.
+  const int64_t storing = keys ? 1 : 0;
+  return PartsFor(sizes.batch, TilesOf(sizes, keys), Multiprocessors(), storing);
 }
 
 // A block's rows and its part of the batch. Blocks of the same head and part are neighbours: they
