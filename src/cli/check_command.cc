@@ -69,7 +69,7 @@ Action SetUpCheck(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   const auto ranks_per_node = std::make_shared<int>(0);
-  app.add_option("--ranks-per-node,--ranks-per-host", *ranks_per_node,
+  app.add_option("--ranks-per-node", *ranks_per_node,
                  "Ranks that share a node and its memory; by default all")
       ->check(CLI::Range(1, 1000000));
   const auto begin = std::make_shared<StartOptions>(StartOptions{.may_lack = true});
