@@ -90,83 +90,105 @@ void PrintLine(const Json& json) {
   FlushOutput();
 }
 
+struct BenchOptions {
+  int steps = 5;
+  bool ops = false, json = false, wait_for_line = false;
+};
+
+void PrintReady(StepBench& bench, bool json) {
+  const double to_first_step = SecondsSinceProcessStart();
+  if (json) {
+    PrintLine({{"ready", true},
+               {"seconds_to_first_step", to_first_step},
+               {"threads", ThreadCount()},
+               {"parameters", bench.parameters()},
+               {"flops", bench.flops()}});
+  } else {
+    fmt::print("first step done {:.3f} s after the process began\n", to_first_step);
+  }
+}
+
+// Seconds of each step: of so many as the options say, or of one for each line of standard input.
+std::vector<double> TimeSteps(StepBench& bench, const BenchOptions& options) {
+  std::vector<double> seconds;
+  if (options.wait_for_line) {
+    for (std::string line; std::getline(std::cin, line);) {
+      seconds.push_back(Total(bench.Step()));
+      PrintLine({{"seconds", seconds.back()}});
+    }
+    return seconds;
+  }
+  for (int i = 0; i < options.steps; ++i) seconds.push_back(Total(bench.Step()));
+  return seconds;
+}
+
+// What the steps took: all of them, their median and the fastest.
+struct StepTimes {
+  std::vector<double> seconds;
+  double median, best;
+
+  explicit StepTimes(std::vector<double> all)
+      : seconds(std::move(all)),
+        median(seconds.empty() ? NAN : Median(seconds)),
+        best(seconds.empty() ? NAN : *std::ranges::min_element(seconds)) {}
+};
+
+void PrintJson(StepBench& bench, const StepTimes& times, double peak, bool ops) {
+  Json last = {{"median", times.median},
+               {"best", times.best},
+               {"seconds", times.seconds},
+               {"flops", bench.flops()},
+               {"mfu", bench.flops() / (times.median * peak)},
+               {"peak_resident_bytes", PeakResidentBytes()},
+               {"device", bench.device().name()},
+               {"peak_device_bytes", bench.device().peak_bytes()}};
+  if (ops) {
+    const StepParts parts(bench);
+    for (size_t i = 0; i < parts.phases.size(); ++i) {
+      last["phases"][StepBench::kPhases[i]] = parts.phases[i];
+    }
+    last["ops"] = parts.ops;
+  }
+  PrintLine(last);
+}
+
+void PrintText(StepBench& bench, const StepTimes& times, double peak, bool ops) {
+  const double speed = bench.flops() / times.median;
+  fmt::print(
+      "step {:.4f} s (best {:.4f}), {}, {} FLOPs, {} FLOP/s{}, {:.0f} input tokens/s, "
+      "peak memory {}\n",
+      times.median, times.best, Counted(ThreadCount(), "thread"), HumanCount(bench.flops()),
+      HumanCount(speed), std::isnan(peak) ? "" : fmt::format(" (MFU {:.1f}%)", 100 * speed / peak),
+      static_cast<double>(bench.input_tokens()) / times.median,
+      HumanBytes(static_cast<double>(PeakResidentBytes())));
+  if (ops) Print(StepParts(bench));
+}
+
 }  // namespace
 
 Action SetUpBench(CLI::App& app) {
-  const auto options = AddConfigOptions(app);
-  struct Form {
-    int steps = 5;
-    bool ops = false, json = false, wait_for_line = false;
-  };
-  const auto form = std::make_shared<Form>();
+  const auto config_options = AddConfigOptions(app);
+  const auto options = std::make_shared<BenchOptions>();
   auto* steps =
-      app.add_option("--steps", form->steps, "Number of steps to time, after one warm-up step")
+      app.add_option("--steps", options->steps, "Number of steps to time, after one warm-up step")
           ->check(CLI::Range(1, 100000))
           ->capture_default_str();
-  auto* ops = app.add_flag("--ops", form->ops, "Also time one step op by op");
-  app.add_flag("--json", form->json, "Print JSON, one object per line");
-  app.add_flag("--wait-for-line", form->wait_for_line,
+  auto* ops = app.add_flag("--ops", options->ops, "Also time one step op by op");
+  app.add_flag("--json", options->json, "Print JSON, one object per line");
+  app.add_flag("--wait-for-line", options->wait_for_line,
                "Time a step for each line of standard input and print it as JSON")
       ->excludes(steps)
       ->excludes(ops);
-  return [options, form] {
-    const Config config = LoadForModel(*options);
+  return [config_options, options] {
+    const Config config = LoadForModel(*config_options);
     ChooseThreads(config.train());
     StepBench bench(config);
     bench.Step();
-    const double to_first_step = SecondsSinceProcessStart();
+    const bool json = options->json || options->wait_for_line;
+    PrintReady(bench, json);
     const double peak = bench.PeakFlops();
-    const bool json = form->json || form->wait_for_line;
-    if (json) {
-      PrintLine({{"ready", true},
-                 {"seconds_to_first_step", to_first_step},
-                 {"threads", ThreadCount()},
-                 {"parameters", bench.parameters()},
-                 {"flops", bench.flops()}});
-    } else {
-      fmt::print("first step done {:.3f} s after the process began\n", to_first_step);
-    }
-    std::vector<double> seconds;
-    std::string line;
-    const auto more = [&] {
-      return form->wait_for_line ? static_cast<bool>(std::getline(std::cin, line))
-                                 : static_cast<int>(seconds.size()) < form->steps;
-    };
-    while (more()) {
-      seconds.push_back(Total(bench.Step()));
-      if (form->wait_for_line) PrintLine({{"seconds", seconds.back()}});
-    }
-    const double median = seconds.empty() ? NAN : Median(seconds);
-    const double best = seconds.empty() ? NAN : *std::ranges::min_element(seconds);
-    if (json) {
-      Json last = {{"median", median},
-                   {"best", best},
-                   {"seconds", seconds},
-                   {"flops", bench.flops()},
-                   {"mfu", bench.flops() / (median * peak)},
-                   {"peak_resident_bytes", PeakResidentBytes()},
-                   {"device", bench.device().name()},
-                   {"peak_device_bytes", bench.device().peak_bytes()}};
-      if (form->ops) {
-        const StepParts parts(bench);
-        for (size_t i = 0; i < parts.phases.size(); ++i) {
-          last["phases"][StepBench::kPhases[i]] = parts.phases[i];
-        }
-        last["ops"] = parts.ops;
-      }
-      PrintLine(last);
-      return ExitCode::kDone;
-    }
-    fmt::print(
-        "step {:.4f} s (best {:.4f}), {}, {} FLOPs, {} FLOP/s{}, {:.0f} input tokens/s, "
-        "peak memory {}\n",
-        median, best, Counted(ThreadCount(), "thread"), HumanCount(bench.flops()),
-        HumanCount(bench.flops() / median),
-        std::isnan(peak) ? ""
-                         : fmt::format(" (MFU {:.1f}%)", 100 * bench.flops() / (median * peak)),
-        static_cast<double>(bench.input_tokens()) / median,
-        HumanBytes(static_cast<double>(PeakResidentBytes())));
-    if (form->ops) Print(StepParts(bench));
+    const StepTimes times(TimeSteps(bench, *options));
+    (json ? PrintJson : PrintText)(bench, times, peak, options->ops);
     return ExitCode::kDone;
   };
 }

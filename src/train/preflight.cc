@@ -69,6 +69,7 @@ class Checks {
       : config_(config),
         places_(places),
         directory_{config.train().directory()},
+        learns_tasks_(HasTasks(config.data())),
         splits_(SplitsOf(config, directory_)),
         initial_(std::move(initial)) {}
 
@@ -76,25 +77,25 @@ class Checks {
     Check("model", {}, [&] { return CheckModel(); });
     Check("precision", {}, [&] { return CheckPrecision(); });
     Check("schedule", {}, [&] { return CheckSchedule(); });
-    if (splits_.empty()) {
+    if (learns_tasks_) {
       Check("task files", {}, [&] { return CheckTasks(); });
       Check("test files", {"task files"}, [&] { return CheckTestFiles(); });
     }
     Check("initial", {}, [&] { return CheckInitial(); });
     Check("tokenizer", {"initial"}, [&] { return CheckTokenizer(); });
-    if (splits_.empty()) {
+    if (learns_tasks_) {
       Check("labels", {"task files", "tokenizer"}, [&] { return CheckLabels(); });
     }
     if (initial_) {
       Check("parameters of the start", {"model", "tokenizer"}, [&] { return CheckMatches(); });
     }
-    if (!splits_.empty()) CheckCorpora();
+    if (!learns_tasks_) CheckCorpora();
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
       RunLock::RequireFree(directory_.root);
       return "no other run is in the directory";
     });
-    if (!splits_.empty()) {
+    if (!learns_tasks_) {
       Check("token shards", {"tokenizer", "training data", "validation data"},
             [&] { return CheckShards(); });
     }
@@ -315,7 +316,7 @@ class Checks {
       identity.shards_digest = ToHex(*states_[0]->data_digest);
     }
     CheckContinues(*checkpoint_, identity);
-    if (!splits_.empty()) CheckSameCorpus();
+    if (!learns_tasks_) CheckSameCorpus();
     const std::string text =
         fmt::format("continues at step {} of {}", checkpoint_->info.step, config_.train().steps());
     if (const std::string change = ScheduleChange(*checkpoint_, config_); !change.empty()) {
@@ -412,6 +413,7 @@ class Checks {
   const Config& config_;
   RankPlaces places_;
   RunDirectory directory_;
+  const bool learns_tasks_;
   std::vector<PrepareOptions> splits_;
   std::vector<Finding> findings_;
   // What earlier checks leave for later ones.
