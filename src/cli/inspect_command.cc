@@ -183,7 +183,7 @@ Action SetUpData(CLI::App& app) {
   };
 }
 
-size_t BytesOf(std::span<const LiveBlock> blocks) {
+size_t SumOfBytes(std::span<const LiveBlock> blocks) {
   size_t sum = 0;
   for (const LiveBlock& block : blocks) sum += block.bytes;
   return sum;
@@ -199,9 +199,10 @@ void PrintAlive(std::span<const LiveBlock> alive, size_t count) {
     fmt::print("{}  {:24} {}\n", SizeText(block.bytes), block.type, block.made_by);
   }
   if (count < alive.size()) {
-    fmt::print("{}  in {} more\n", SizeText(BytesOf(alive.subspan(count))), alive.size() - count);
+    fmt::print("{}  in {} more\n", SizeText(SumOfBytes(alive.subspan(count))),
+               alive.size() - count);
   }
-  fmt::print("{}  in all\n", SizeText(BytesOf(alive)));
+  fmt::print("{}  in all\n", SizeText(SumOfBytes(alive)));
 }
 
 void PrintAliveJson(std::span<const LiveBlock> alive, size_t count) {
@@ -211,7 +212,7 @@ void PrintAliveJson(std::span<const LiveBlock> alive, size_t count) {
   }
   fmt::print("{}\n", JsonText({{"alive_at_peak", list},
                                {"tensors_at_peak", alive.size()},
-                               {"bytes_at_peak", BytesOf(alive)}}));
+                               {"bytes_at_peak", SumOfBytes(alive)}}));
 }
 
 Action SetUpMemory(CLI::App& app) {
