@@ -23,14 +23,15 @@ class Backend {
   // The peak FLOP/s of matrix products of `type`, kF32 or kBF16; NaN if unknown.
   virtual double PeakFlops(DType type) = 0;
 
-  // Before kernels of a run are bound: what of them is chosen by timing, which decides the bits of
-  // results, is recorded in its directory, and taken from there where it is recorded.
+  // To be called before the kernels of a run are bound. Choices between kernels that are made by
+  // timing decide the bits of results, so the run directory records them, and recorded choices are
+  // used again.
   virtual void KeepChoices(const Path& /*run_directory*/) {}
 
-  // Whether programs with these activations should have their parameters also in bf16, for kernels
-  // that would else begin by rounding them.
+  // Whether programs with these activations should keep bf16 copies of their parameters, for
+  // kernels that would otherwise begin by rounding them.
   virtual bool KeepsRounded(DType /*activations*/) const { return false; }
-  // Whether the kernel of this call is such: its f32 inputs may as well be their values in bf16.
+  // Whether this call's kernel gives the same result from bf16 copies of its f32 inputs.
   virtual bool RoundsParameters(const Op&, const OpCall&) const { return false; }
 
   // A kernel for the call, whose types are those that Held returns. It honours call.accumulate.
@@ -38,9 +39,9 @@ class Backend {
   // output than its op says: output 0 in bf16.
   virtual std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) = 0;
 
-  // One kernel for several calls of one op, which may run in any order or in parallel. Its operands
-  // are those of the first call, then those of the second, and so on. nullopt: bind each call
-  // alone.
+  // Returns one kernel for several calls of one op, which may run in any order or in parallel. Its
+  // operands are those of the first call, then those of the second, and so on. nullopt: each call
+  // must be bound on its own.
   virtual std::optional<BoundKernel> BindMultiTensor(const Op&, std::span<const OpCall>) {
     return std::nullopt;
   }
@@ -49,7 +50,7 @@ class Backend {
 // Computes everything in double precision: floating-point values are stored as f64.
 Backend& ReferenceBackend();
 
-// Fast kernels on the host. For an op without one the reference runs, which is logged once.
+// Fast kernels on the host. An op without one runs on the reference, which is logged once.
 Backend& CpuBackend();
 
 }  // namespace syntra

@@ -17,7 +17,8 @@ namespace syntra::gpu {
 // next; 0 if all products share the operand.
 struct GemmBatch {
   int64_t count = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
-  // Operands begin so many elements, times any number, after a multiple of 64 bytes.
+  // Each operand begins at an address that is a multiple of 64 bytes plus a multiple of
+  // `begin_step` elements.
   int64_t begin_step = 0;
 };
 
@@ -32,7 +33,7 @@ class LibraryWorkspace {
  public:
   static constexpr size_t kAlignment = 256;
 
-  // What a kernel must reserve for `bytes`.
+  // How many bytes a kernel must reserve for a workspace of `bytes`.
   static size_t Reserved(size_t bytes) {
     return bytes == 0 ? 0 : bytes + kAlignment - Buffer::kAlignment;
   }

@@ -61,16 +61,19 @@ bool HasHopperCode(void (*kernel)(Parameters...)) {
 // has 228 KiB, of which each block takes 1 KiB besides.
 constexpr size_t HopperSharedBytes(int blocks = 1) { return (228 << 10) / blocks - 1024; }
 
-// The warps that compute a product together. The first is a multiple of them.
+// The warps of a warpgroup, which compute a product together. A warpgroup begins at a warp whose
+// index is a multiple of this.
 inline constexpr int kProductWarps = 4;
 
-// A barrier in shared memory (PTX ISA, mbarrier). Its phases follow each other: one is complete
-// when as many threads have arrived as the barrier was made for, and as many bytes as they expect.
+// A barrier in shared memory (PTX ISA, mbarrier). It goes through phases, one after another. A
+// phase is complete when as many threads have arrived as the barrier was made for, and all bytes
+// that they expect have arrived, too.
 struct Barrier {
   uint64_t state;
 };
 
-// A stage of a ring of them, and the parity of its barriers' phases.
+// A turn in a ring of stages: the index of the stage, and the parity of its barriers' phases in
+// this turn.
 template <int kStages>
 struct Turn {
   int stage = 0, parity = 0;
@@ -82,8 +85,8 @@ struct Turn {
 
 #if defined(__CUDACC__)
 
-// Makes a barrier for so many arrivals. Then FenceAsync and a barrier of the block come before its
-// use.
+// Makes a barrier whose phases need `arrivals` arrivals each. Before it is used, the thread must
+// call FenceAsync and the block must pass a barrier.
 __device__ __forceinline__ void MakeBarrier(Barrier& barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(&barrier)),
                "r"(arrivals)
@@ -93,15 +96,15 @@ __device__ __forceinline__ void Arrive(Barrier& barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(&barrier))
                : "memory");
 }
-// Arrives and expects so many bytes of copies.
+// Arrives, and makes the phase also wait for `bytes` bytes of copies.
 __device__ __forceinline__ void ArriveExpecting(Barrier& barrier, int bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(&barrier)),
       "r"(bytes)
       : "memory");
 }
-// Waits until the phase of this parity is complete: that before the current one, or the current
-// one. The first phase has parity 0.
+// Waits until the phase with this parity is complete. That phase must be the barrier's current one
+// or the one just before it. The first phase has parity 0.
 __device__ __forceinline__ void WaitFor(Barrier& barrier, int parity) {
   asm volatile(
       "{\n"
@@ -114,8 +117,8 @@ __device__ __forceinline__ void WaitFor(Barrier& barrier, int parity) {
       : "memory");
 }
 
-// The threads of these four warps get, or give back, so many registers that each has kCount: a
-// multiple of eight. What some get others must have given back.
+// Raises, or lowers, the number of registers of each thread of this warpgroup to kCount, a multiple
+// of eight. The registers that some warpgroups get must have been given back by others.
 template <int kCount>
 __device__ __forceinline__ void GetRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -285,8 +288,9 @@ __device__ __forceinline__ uint64_t TileDescriptor(const BFloat16* from, int apa
   return kSwizzled128 | kGroups | uint64_t(apart >> 4) << 16 | (SharedAddress(from) & 0x3FFFF) >> 4;
 }
 
-// The descriptor of what begins so many elements after another's. Cheaper than a new one: shared
-// memory has fewer bytes than a descriptor's addresses.
+// The descriptor of a matrix that begins `elements` elements after another's. The sum is cheaper
+// than a new descriptor, and it cannot overflow: shared memory is smaller than a descriptor's range
+// of addresses.
 __device__ __forceinline__ uint64_t Further(uint64_t descriptor, int elements) {
   return descriptor + elements * static_cast<int>(sizeof(BFloat16)) / 16;
 }
@@ -324,7 +328,8 @@ template <int kStages>
 struct Ring {
   Barrier full[kStages], empty[kStages];
 
-  // Makes the barriers, for so many arrivals at each. As for MakeBarrier.
+  // Makes the barriers: `filling` arrivals complete a phase of a full barrier, `emptying` arrivals
+  // one of an empty barrier. The same must follow as after MakeBarrier.
   __device__ void Make(int filling, int emptying) {
     for (int stage = 0; stage < kStages; ++stage) {
       MakeBarrier(full[stage], filling);

@@ -18,34 +18,36 @@ inline constexpr std::string_view kManifestName = "MANIFEST";
 inline constexpr std::string_view kIndexName = "tensors.h5";
 // The tokenizer's model, as SentencePiece wrote it.
 inline constexpr const char* kTokenizerFile = "tokenizer.model";
-// What the names of parameters begin with.
+// The prefix of the names of parameters.
 inline constexpr const char* kParametersGroup = "parameters/";
-// What the names of the optimizer's state begin with.
+// The prefix of the names of the optimizer's state.
 inline constexpr const char* kOptimizerGroup = "optimizer/";
-// Attributes that whatever reads a model needs: the configuration, the identity of the tokenizer,
-// where the first parameters came from, and the steps that the optimizer had made before the run.
+// Attributes that every reader of a model needs: the configuration, the identity of the tokenizer,
+// the origin of the first parameters, and the number of steps that the optimizer had made before
+// the run.
 inline constexpr char kConfigAttribute[] = "config";
 inline constexpr char kTokenizerAttribute[] = "tokenizer_digest";
 inline constexpr char kInitialAttribute[] = "initial";
 inline constexpr char kOptimizerStepsAttribute[] = "optimizer_steps_before";
 // The checkpoints' place in a run directory.
 inline constexpr const char* kCheckpointsFolder = "checkpoints";
-// Entries of a root that are not checkpoints: being written, being deleted, found to be damaged.
+// Prefixes of entries of a root that are not checkpoints: they are being written, are being
+// deleted, or were found to be damaged.
 inline constexpr std::string_view kBuildingPrefix = ".tmp-";
 inline constexpr std::string_view kTrashPrefix = ".trash-";
 inline constexpr std::string_view kReplacedPrefix = ".replaced-";
 inline constexpr std::string_view kBadPrefix = ".bad-";
 
 std::string StepName(int64_t step);  // "step-0000012300"
-// Only names that StepName makes; nullopt for all others.
+// The step of a name that StepName makes; nullopt for all other names.
 std::optional<int64_t> ParseStepName(std::string_view name);
 
 std::string ShardName(size_t index);  // "shard-00003.h5"
 // True for names that may be in a manifest: plain file names that cannot leave the directory.
 bool IsSafeFileName(std::string_view name);
 
-// What `path` itself is, without following a link. Throws Error(kResources) if that cannot be
-// known.
+// The type of `path` itself; a link is not followed. Throws Error(kResources) if it cannot be found
+// out.
 std::filesystem::file_type TypeOf(const Path& path);
 
 // The names in a directory, sorted. Throws Error(kResources).
@@ -56,8 +58,8 @@ struct CheckpointRef {
   int64_t step = 0;
 };
 
-// Whether a run saves after so many steps in any case: not because it was asked to, stopped or came
-// to its end. Empty: all steps are such.
+// Whether the schedule alone makes a run save after `step`, rather than a request, a stop or the
+// end of the run. An empty function counts every step as scheduled.
 using SaveSchedule = std::function<bool(int64_t step)>;
 inline bool IsScheduled(const SaveSchedule& schedule, int64_t step) {
   return !schedule || schedule(step);

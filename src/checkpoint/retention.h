@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deleting what is no longer needed. What follows a save does not throw: once it is committed it
-// stays a success.
+// Deletes what is no longer needed. The functions that run after a save do not throw: once a save
+// is committed, it remains a success.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,14 @@ namespace syntra {
 // own.
 void RemoveLeftovers(const Path& root) noexcept;
 
-// A name beside a checkpoint's, which tells RemoveLeftovers of what and by which process it is.
+// A name beside a checkpoint's. It tells RemoveLeftovers which checkpoint it belongs to and which
+// process made it.
 Path OwnPath(std::string_view prefix, const Path& checkpoint);
 
-// Of the checkpoints up to and including `newest_step` keeps what `options` say: the newest
-// scheduled ones, so that requests to save or stop never cost one of them, the newest of the
-// others, and milestones. Keeps all that are newer. A checkpoint leaves by rename, then is deleted.
+// Deletes the checkpoints up to and including `newest_step` that `options` do not keep. It keeps
+// the newest scheduled ones, so that a save on request or at a stop never displaces one of them,
+// the newest of the others, milestones, and all that are newer than `newest_step`. A checkpoint is
+// renamed before it is deleted.
 void PruneCheckpoints(const Path& root, int64_t newest_step, const SaveOptions& options) noexcept;
 
 // Removes the checkpoints of steps after `step`, the newest first. Throws Error(kResources).

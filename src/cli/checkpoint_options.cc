@@ -39,7 +39,7 @@ Path PreparedOf(const Config& config) {
   return run.root.empty() ? Path(config.data().prepared()) : run.Prepared(config.data());
 }
 
-// Whose run directory is on a full or read-only disk can still be evaluated.
+// A checkpoint can be evaluated even if its run directory is on a full or read-only disk.
 void PrepareValidation(const PrepareOptions& options, const Tokenizer& tokenizer) {
   try {
     PrepareCorpus(options, tokenizer);

@@ -15,10 +15,11 @@ namespace syntra {
 // with one problem, if the text is anything but a configuration.
 bool ParseLayer(const std::string& source, std::string_view text, Layer* layer, Problems* problems);
 
-// Of a file that was given as a configuration and is none.
+// The message for a file that was given as a configuration but is not one.
 std::string NoConfigurationMessage(const std::string& file, const std::string& why);
 
-// The same for the text of one override, whose places are `source` alone.
+// As ParseLayer for the text of one override; the place of everything in it is `source`, without a
+// line.
 void ParseOverrideText(const std::string& source, std::string_view text, Layer* layer,
                        Problems* problems);
 

@@ -12,7 +12,7 @@
 
 namespace syntra {
 
-// What a new run may start from.
+// The parameters, and possibly the optimizer's state, that a new run may start from.
 struct StoredParameters {
   Path path;
   std::string source;  // the path and, of a checkpoint of a run, its step
@@ -33,7 +33,7 @@ struct StoredModel : StoredParameters {
   Path tokenizer_path;    // where they were, for messages
 };
 
-// Those of a checkpoint, or of a single file of tensors.
+// The parameters of a checkpoint, or of a single file of tensors.
 StoredParameters ParametersOf(Checkpoint checkpoint);
 
 // Reads every value of a parameter and throws Error(kCheckpoint) if one is not finite.

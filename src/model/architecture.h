@@ -35,7 +35,8 @@ struct DecodeShape {
   friend bool operator==(const DecodeShape&, const DecodeShape&) = default;
 };
 
-// Where input and output share a row: its positions, and those which are read at once by kPrefill.
+// Where input and output share a row: the positions of the row, and the positions that kPrefill
+// reads at once.
 int64_t RowLength(const DecodeShape& shape);
 int64_t PrefillLength(const DecodeShape& shape);
 
@@ -59,10 +60,10 @@ class Architecture {
 
   // The stacks, in the order in which they compute.
   virtual std::vector<Side> sides() const = 0;
-  // Fields of ModelConfig that mean nothing here: they are refused, and left out where every field
-  // is printed.
+  // Fields of ModelConfig that have no meaning in this architecture. They are refused, and left out
+  // where every field is printed.
   virtual std::vector<std::string> foreign_fields() const = 0;
-  // What it can learn from corpora; none: it learns tasks alone.
+  // The objectives that it can be trained with on corpora; none: it can be trained on tasks only.
   virtual std::vector<DataConfig::Objective> objectives() const = 0;
   // Whether it can be trained on tasks.
   virtual bool learns_tasks() const { return true; }
@@ -76,9 +77,10 @@ class Architecture {
                              int64_t targets_per_input, TrainConfig::Recompute recompute) const = 0;
 
   virtual InputReading input_reading(const Model& model) const = 0;
-  // Records what steps read of inputs, but with kSteps. Program inputs, i32: with kEncoder
-  // encoder_ids and encoder_segments [inputs, input_length]; with kPrefill the decoder's tensors of
-  // a batch, [rows, PrefillLength]: of an input its slots and that of what it is to be followed by.
+  // Records what steps read of the inputs; not called with kSteps. Program inputs, i32: with
+  // kEncoder, encoder_ids and encoder_segments [inputs, input_length]; with kPrefill, the decoder's
+  // tensors of a batch, [rows, PrefillLength], which hold the slots of an input and the slot of the
+  // token that must follow it.
   virtual void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
                             const MixerState& state) const;
   // Records a step of the decoder: hidden states [rows, 1, D]. Program inputs: decoder_ids i32
@@ -87,21 +89,21 @@ class Architecture {
                            const MixerState& state) const;
 };
 
-// That of a model; there is one for each value of ModelConfig.architecture.
+// Returns the model's architecture. Each value of ModelConfig.architecture has one instance.
 const Architecture& ArchitectureOf(const ModelConfig& model);
 
 // "ENCODER_DECODER".
 const std::string& NameOf(ModelConfig::Architecture architecture);
 
-// Clears what means nothing in the model's architecture.
+// Clears the fields that have no meaning in the model's architecture.
 void ClearForeignFields(ModelConfig* model);
 
 bool HasSide(const ModelConfig& model, Side side);
 // Whether a decoder attends to an encoder.
 bool HasCrossAttention(const ModelConfig& model);
-// Throws Error(kConfig) if what the model gives are no tokens, so that no text has a probability.
+// Throws Error(kConfig) if the model's outputs are not tokens, so that no text has a probability.
 void CheckGivesTokens(const ModelConfig& model);
-// The same if it has no decoder that could write them one after another.
+// As CheckGivesTokens, but also throws if no decoder of the model could write tokens one by one.
 void CheckWritesText(const ModelConfig& model);
 
 // Lengths of a row of a batch under a configuration.

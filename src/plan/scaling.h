@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step takes on a cluster that need not be there: from what a rank does
+// Predicts a training step on a cluster, which need not exist, from a rank's work
 // (plan/step_work.h) and the figures of the machines, in closed form. No I/O; nothing is measured.
 //
 // The order of events is that of train/step.cc:
@@ -12,8 +12,8 @@
 //             all-gather of each piece brings all ranks the others': on GPUs one after another
 //             beside the first micro-batch's forward half, which waits for each where it reads it
 //
-// Left out: data, evaluations, what NCCL's kernels take from those that compute, other jobs on the
-// network, ranks that wait for the slowest. So efficiencies are upper bounds.
+// Left out are data, evaluations, the share of the GPU that NCCL's kernels take from other kernels,
+// other jobs on the network, and waits for the slowest rank. So efficiencies are upper bounds.
 #pragma once
 
 #include <span>
@@ -56,7 +56,7 @@ struct GradientPiece {
   PieceShares shares = PieceShares::kNone;
 };
 
-// What one rank does in a step, on whatever machine.
+// The work of one rank in a step, whatever the machine.
 struct StepWork {
   double micro_batches = 1;
   // Work of one micro-batch, forward and backward with what is recomputed.
@@ -90,30 +90,31 @@ struct StepPrediction {
 
 StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// The same rows in less time: seconds of one GPU, or of one rank on all cores of a node, that has
-// as many rows as the layout gives it, over those of the step. 1 with one rank.
+// The time of a step without other ranks, divided by its predicted time in the layout: one GPU, or
+// one rank on all cores of a node, with the rows that the layout gives it. 1 with one rank.
 double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// Seconds that work on the sums of pieces, after the backward pass and in their order, waits for
-// these, if sums are taken one after another and none before its piece is complete. `seconds`: of
-// each piece's sum. `work`: of what is done with it.
+// How many seconds the work on the summed pieces waits for their sums. The work begins after the
+// backward pass and takes the pieces in order; sums are made one after another, none before its
+// piece is complete. `seconds`: of each piece's sum. `work`: seconds of the work on each.
 double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
                       std::span<const double> work, double backward);
 
-// Seconds that a forward pass waits for pieces that are gathered one after another from its
-// beginning on. `seconds`: of each piece's gather.
+// How many seconds a forward pass waits for pieces that are gathered one after another, beginning
+// with the pass. `seconds`: of each piece's gather.
 double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,
                      double forward);
 
 struct CheckpointPrediction {
   double write = 0;  // from the copy or the state to the end of the file
-  double stall = 0;  // that training waits for one
+  double stall = 0;  // that training waits for a checkpoint
 };
-// `between`: seconds of training from one to the next; a save waits for the end of the last.
+// `between`: seconds of training from one checkpoint to the next; a save waits until the last one
+// has ended.
 CheckpointPrediction PredictCheckpoint(const StepWork& work, const Cluster& cluster,
                                        const Layout& layout, double between);
 
-// What a whole run takes.
+// The time and the price of a whole run.
 struct RunCost {
   double seconds = 0;
   double unit_hours = 0;  // of GPUs or cores

@@ -101,7 +101,8 @@ class Watchdog {
     Phase(const Phase&) = delete;
     Phase& operator=(const Phase&) = delete;
 
-    // It holds no whole step or batch, so its time says nothing about how long these take.
+    // Says that the phase covers no whole step or batch, so that its time tells nothing about how
+    // long these take.
     void DoNotMeasure() { is_measured_ = false; }
 
    private:
@@ -113,27 +114,28 @@ class Watchdog {
     bool is_measured_ = true;
   };
 
-  // What the phase is doing now, for the report: "waiting for data", "all-reduce". A string
-  // literal. Does not start the phase's time anew.
+  // Names what the phase is doing now, for the report: "waiting for data", "all-reduce". The name
+  // must be a string literal. The phase's time does not start anew.
   void Activity(const char* activity);
 
-  // The current phase makes progress: its time starts anew.
+  // Reports that the current phase makes progress: its time starts anew.
   void Alive();
 
-  // A step takes at least so many seconds, if that is known. The first steps may then take 300 s
-  // plus a hundred times as long, but at most first_steps.
+  // Tells that a step takes at least `seconds`; ignored unless finite. The first steps may then
+  // take 300 s plus a hundred times as long, but at most first_steps.
   void ExpectStep(double seconds);
 
-  // This rank has failed and ends the job with this code, but first finishes what it has begun, for
-  // at most so many seconds. For the other ranks that is no hang; and whatever hangs from now on,
-  // they and this process end with the code.
+  // Reports that this rank has failed and will end the job with `code`, but first finishes what it
+  // has begun, in at most `seconds`. The other ranks do not take that for a hang. If anything hangs
+  // from now on, they and this process end with the code.
   void EndsWith(ExitCode code, double seconds);
 
   // How many seconds a phase that reads or writes `bytes` may take now.
   double Allowed(RunPhase phase, double bytes = 0);
 
  private:
-  // How the job ends by the error of a rank, and how much longer this one may wait for that.
+  // The exit code with which the job ends after a rank's error, and how much longer this rank may
+  // wait for that.
   struct ErrorEnd {
     ExitCode code = ExitCode::kPeerLost;
     double seconds = 0;
@@ -159,8 +161,8 @@ class Watchdog {
   int64_t step_ = 0;
   double bytes_ = 0;
   const char* activity_ = "";
-  // For how long this process was seen running since the phase began. Time in which the whole job
-  // is suspended (Slurm gang scheduling, ^Z) does not count.
+  // How many seconds this process was seen running since the phase began. Time in which the whole
+  // job is suspended (Slurm gang scheduling, ^Z) does not count.
   double waited_ = 0;
   std::optional<ErrorEnd> ending_;
   double first_steps_;

@@ -47,11 +47,12 @@ class LabelTask : public Task {
   LabelledRow row_;
 };
 
-// The splits of a task of SuperGLUE: train.jsonl, val.jsonl, test.jsonl in `folder`.
+// The splits of a SuperGLUE task: train.jsonl, val.jsonl, test.jsonl in `folder`.
 std::vector<TaskSplit> SuperGlueSplits(const std::string& folder);
-// Those of GLUE: train.tsv, dev.tsv, test.tsv.
+// The splits of a GLUE task: train.tsv, dev.tsv, test.tsv in `folder`.
 std::vector<TaskSplit> GlueSplits(const std::string& folder);
-// That of SuperGLUE's diagnostics, which are only for evaluation: AX-b.jsonl in the folder AX-b.
+// The split of one of SuperGLUE's diagnostics, which are only for evaluation: for example
+// AX-b.jsonl in the folder AX-b.
 std::vector<TaskSplit> Diagnostics(const std::string& folder);
 
 }  // namespace syntra

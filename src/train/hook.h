@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens around the steps of a run besides training: logging, comparing, saving, evaluating.
-// A trainer calls its hooks in the order of its list, on all ranks together.
+// A trainer calls its hooks in the order of its list, and on all ranks at the same points.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,30 @@ struct StepReport {
 class Hook {
  public:
   virtual ~Hook() = default;
-  // `step` steps are done, and this process has made none of them.
+  // Called once before these hooks' first step, when `step` steps are done. If a hook returns
+  // false, the run stops: the hooks after it are not called, nor is Stop.
   virtual bool Start(int64_t) { return true; }
   virtual bool AfterStep(const StepReport&) { return true; }
-  // Whether that reads the parameters. Where no hook does, ranks that share them gather them beside
-  // the next step.
+  // Whether AfterStep will read the parameters. If no hook's does, ranks that share the parameters
+  // gather them during the next step.
   virtual bool ReadsParametersAfter(const StepReport&) const { return true; }
-  // The run stops here on request; the same command continues.
+  // Called on all hooks when the run stops before its last step because a rank was asked to, after
+  // AfterStep of all hooks. The same command continues the run.
   virtual void Stop(int64_t) {}
-  // The run ends by an error of all ranks, or goes back to an earlier checkpoint with other hooks:
-  // what was begun beside training is finished.
+  // Called on all hooks when all ranks leave the loop together, by a CommonError or a Divergence.
+  // The run then ends with the error, or makes new hooks and goes back to an earlier checkpoint.
+  // Finishes what the hook has begun beside training.
   virtual void Settle() {}
-  // This rank ends by an error, and then the job; the others may wait for it meanwhile. What was
-  // begun beside training is finished.
+  // Called on all hooks when any error ends this rank, and then the job; after Settle, if the ranks
+  // share the error. The other ranks may be waiting for this one. Finishes what the hook has begun
+  // beside training.
   virtual void Leave(const Failure&) noexcept {}
-  // All steps are done.
+  // Called when all steps are done, after AfterStep of the last one. A run that had done them
+  // earlier calls it right after Start. If a hook returns false, those after it are not called.
   virtual bool End(int64_t) { return true; }
 };
 
-// Whether something that happens every so many steps happens after `step`; 0: never.
+// Whether something that happens every `every` steps happens after `step`; 0: never.
 inline bool IsDue(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks of a run, in the order of its list.
+// Makers of the hooks of a run. Trainer::MakeHooks chooses their order.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace syntra {
 
-// Opens the logs; a line of metrics and of progress a step; names stragglers. `data` describes what
-// the run learns from.
+// Opens the logs, writes a line of metrics and a line of progress for each step, and names
+// stragglers. `data` describes what the run learns from.
 std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data);
 
 // Compares the replicas of the ranks every train.compare_replicas_every steps. Throws
@@ -25,13 +25,13 @@ std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 std::unique_ptr<Hook> MakeDivergenceHook(RunContext& run, TrainingState& state);
 
 // Saves at the start, every checkpoint.every steps, on request and at the end; with
-// `before_evaluations` every evaluation.every steps, too. A save that fails is
-// tried again at the next occasion, checkpoint.max_failed_saves times in a row, but not the first
-// and the last: those throw.
+// `before_evaluations` every evaluation.every steps, too. A save that fails is tried again at the
+// next occasion, up to checkpoint.max_failed_saves times in a row. The first and the last save are
+// not tried again: they throw.
 std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool before_evaluations);
 
-// Records the steps of train.profile and writes profile/rank-NNNN.json on every rank. Stands last:
-// what the other hooks do after a step belongs to it.
+// Records the steps of train.profile and writes profile/rank-NNNN.json on every rank. This must be
+// the last hook, since what the other hooks do after a step is recorded as part of that step.
 std::unique_ptr<Hook> MakeProfileHook(RunContext& run);
 
 // Whether a run that stands at `step` evaluates there, also after it was stopped and continues.

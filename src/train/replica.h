@@ -22,28 +22,31 @@ struct UpdateOutcome {
 // The positions of a stack that are not padding.
 int64_t PositionsOf(const Batch& batch, Side side);
 
-// What surrounds the sums of one micro-batch.
+// The facts about the step that a micro-batch's program takes as inputs.
 struct BatchFacts {
   uint64_t seed = 0;
   int64_t step = 0;
   double inverse_denominator = 1;  // of the loss
-  // What the ponder loss of each stack that has one is multiplied by: 1 / its positions.
+  // The factor on the ponder loss of each stack that has one: 1 / its positions.
   std::map<Side, double> inverse_positions;
 };
 
-// What is called while a batch is differentiated, each once the work up to there is enqueued.
+// Functions that are called while a batch is differentiated, each once the work up to that point is
+// enqueued.
 struct Milestones {
-  // Where ranks share the parameters: what is enqueued next reads the next of the plan's pieces.
+  // Where ranks share the parameters: the work that is enqueued next reads the next of the plan's
+  // pieces.
   std::function<void()> needs_piece;
   std::function<void()> forward;  // the forward half
   // With pieces in the plan: a piece of the gradient arena is complete.
   std::function<void(ElementRange)> piece;
 };
 
-// What is called while parameters are updated, each once the work up to there is enqueued.
+// Functions that are called while parameters are updated, each once the work up to that point is
+// enqueued.
 struct UpdateMilestones {
-  // What is enqueued next reads the sum of the gradients of the next of the plan's pieces. In the
-  // last of them it reads the step's sums, too.
+  // The work that is enqueued next reads the sum of the gradients of the next of the plan's pieces
+  // and, with the last piece, also the step's sums.
   std::function<void(size_t piece)> needs_sum;
   // `block_sums`: the sums of squares of the blocks of gradients (optim/optimizer.h); this rank's
   // are there, and the others are 0. Where ranks share the parameters, this enqueues the sum over
@@ -63,16 +66,16 @@ class Replica : public EvaluationReplica {
 
   // Whether parameters are redrawn before this step.
   bool Redraws(int64_t step) const;
-  // Redraws the parameters that are due before this step: by seed and step alone, so that all ranks
-  // have the same, and a run that continues those of one that went on.
+  // Redraws the parameters that are due before this step. The values depend only on seed and step,
+  // so all ranks have the same, and a continued run has those of an uninterrupted one.
   void RedrawParameters(uint64_t seed, int64_t step);
-  // The host's copy of every tensor of a checkpoint, as far as this rank holds it. What is written
-  // there counts from Commit on; CommitParameters leaves the optimizer state as it is.
+  // The host's copy of every tensor of a checkpoint, as far as this rank holds it. Values written
+  // there take effect with Commit; CommitParameters leaves the optimizer state as it is.
   std::vector<HostTensor> HostTensors();
   void Commit();
-  // The same tensors as they are now, to be saved.
+  // Brings these tensors up to date, to be saved.
   std::vector<HostTensor> FetchTensors();
-  // Frees what those of a GPU take of the host's memory; they must not be used any more.
+  // With a GPU, frees the host memory of these tensors, which must then not be used any more.
   void ReleaseHostTensors();
 
   // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
@@ -81,10 +84,10 @@ class Replica : public EvaluationReplica {
                      const Milestones& reached = {}, RunTimes* times = nullptr);
   Arena& gradients() { return gradients_; }
 
-  // Enqueues the optimizer's update of what is this rank's by the gradients in the arena.
+  // Enqueues the optimizer's update of this rank's parameters from the gradient arena.
   void Update(const UpdateFacts& facts, const UpdateMilestones& reached = {},
               RunTimes* times = nullptr);
-  // Waits for the last update and returns what became of the step.
+  // Waits for the last update and returns the outcome of the step.
   UpdateOutcome Outcome() const;
   // Zeroes the optimizer state, as if a checkpoint had not held it.
   void ForgetState();
@@ -93,8 +96,9 @@ class Replica : public EvaluationReplica {
   Executable& Training(const BatchShape& shape) { return *BindTraining(shape).executable; }
 
  private:
-  // A training program. Each of the shared pieces of parameters has a section that ends where it is
-  // needed. The next one is the rest of the forward half, and after it each bucket has one.
+  // A training program in sections. For each shared piece of the parameters there is a section that
+  // ends where the piece is needed. The next section is the rest of the forward half, and then each
+  // bucket has one.
   struct BoundTraining {
     BatchShape shape;
     std::unique_ptr<Executable> executable;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands where in a run directory (train.directory).
+// The files and folders of a run directory (train.directory).
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@ namespace syntra {
 struct RunDirectory {
   Path root;
 
-  // What the run is called: the last part of the directory's path; empty if that is the root.
+  // The run's name: the last part of the directory's path; empty if that is the root.
   std::string name() const {
     return std::filesystem::absolute(root / "").lexically_normal().parent_path().filename();
   }
   Path description() const { return root / "run.json"; }
-  // Of a comparison, whose runs have directories of their own in it.
+  // Present where the directory is that of a comparison; its runs then have directories of their
+  // own in it.
   Path comparison() const { return root / "comparison.json"; }
-  // Whether it is the directory of one run.
+  // Whether this is the directory of a single run.
   bool is_run() const { return Exists(description()); }
   Path config() const { return root / "config.textproto"; }
   Path checkpoints() const { return root / kCheckpointsFolder; }

@@ -22,7 +22,7 @@ namespace {
 // run. In the foreground, the run waits until the checkpoint is there.
 enum class SaveMode { kBackground, kForeground, kMustSucceed };
 
-// What became of a save; the later in this list, the worse.
+// The outcome of a save, from the best to the worst.
 enum class SaveOutcome { kWriting, kSaved, kFailed, kNotFinite };
 
 class SaveHook : public Hook {
@@ -58,8 +58,8 @@ class SaveHook : public Hook {
 
   void Stop(int64_t step) override { Save(step, SaveMode::kMustSucceed); }
 
-  // The checkpoint to which a run goes back must not depend on how fast one was written; and no
-  // rank may end the job while another writes.
+  // The checkpoint to which a run goes back must not depend on how fast a checkpoint was written,
+  // and no rank may end the job while another is writing.
   void Settle() override {
     const Watchdog::Phase phase = Phase(saving_step_);
     try {
@@ -71,8 +71,8 @@ class SaveHook : public Hook {
     is_writing_ = false;
   }
 
-  // A save that was begun is worth its time; not one for which other ranks are needed, of which
-  // only the own part is waited for. The error is told first, and the others wait.
+  // Finishes a save already in progress. If it needs other ranks, only this rank's part is
+  // finished. The error is reported first, and the other ranks wait.
   void Leave(const Failure& failure) noexcept override {
     const bool chief_writes = !run_.is_chief() && is_writing_ && !part_.valid();
     if (!saving_.valid() && !part_.valid() && !chief_writes) return;
@@ -149,8 +149,8 @@ class SaveHook : public Hook {
     is_writing_ = mode == SaveMode::kBackground;
   }
 
-  // What rank 0 knows of a save, on all ranks. They throw together where the state was not fit to
-  // be saved.
+  // Shares with all ranks what rank 0 knows of a save. All ranks throw together if the state was
+  // not fit to be saved.
   SaveOutcome Share(SaveOutcome outcome) {
     if (!diverged_.empty()) outcome = SaveOutcome::kNotFinite;
     auto shared = run_.is_chief() ? static_cast<double>(outcome) : 0;
@@ -187,8 +187,8 @@ class SaveHook : public Hook {
     if (outcome == SaveOutcome::kFailed) state_.saved_step = kNone;
   }
 
-  // What this rank writes: all of the state on rank 0 alone or, where ranks share it, each its own
-  // part. In the background a copy.
+  // The tensors that this rank writes: rank 0 alone writes all of the state or, where ranks share
+  // it, each rank writes its own part. In the background a copy is written.
   std::vector<TensorRecord> StateToWrite(SaveMode mode) {
     std::vector<HostTensor> state = state_.replica.FetchTensors();
     if (!run_.is_chief()) {
@@ -341,7 +341,7 @@ class SaveHook : public Hook {
   bool is_writing_ = false;  // in the background, as far as all ranks know
   StateCopy copy_;
   SharedSnapshot shared_;
-  // The own part of a checkpoint that all ranks write: what became of it.
+  // The result of writing this rank's part of a shared checkpoint.
   std::future<std::string> part_;
   // On rank 0.
   int failed_in_a_row_ = 0;

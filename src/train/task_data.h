@@ -33,7 +33,7 @@ struct TaskData {
 std::vector<TaskData> ReadValidation(const Config& config);
 // Throws Error(kConfig): none of the tasks has a split for this use, training or validation.
 [[noreturn]] void FailWithoutSplit(TaskSplit::Use use);
-// Of the examples of all of these splits.
+// The digest of the examples of all of these splits.
 Digest ValidationDigest(std::span<const TaskData> tasks);
 
 // The tasks of a configuration, and one source of all their training examples: each in proportion
