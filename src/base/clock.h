@@ -18,7 +18,7 @@ inline double MonotonicSeconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-// The same in nanoseconds. Signal handlers may call it.
+// As MonotonicSeconds, in nanoseconds. Signal handlers may call it.
 inline int64_t MonotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

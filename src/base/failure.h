@@ -13,13 +13,13 @@ struct Failure {
   std::string message;
 };
 
-// What the exception that is being handled means to the user. An Error brings its own code. If the
-// system refused memory, a thread, a file or standard output, the code is kResources. Anything else
-// is a bug in this program.
+// Returns what the exception that is being handled means to the user. An Error has its own code. If
+// the system refused memory, a thread, a file or standard output, the code is kResources. Anything
+// else is a bug in this program.
 Failure CurrentFailure() noexcept;
 
-// Memory was refused. What was being read or written may be good all the same, so nobody may take
-// this for a fault of it. Ends with MemoryLimitNote().
+// Memory was refused. The data that was being read or written may be good all the same, so callers
+// must not treat this as damage. Ends with MemoryLimitNote().
 class OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message);

@@ -34,12 +34,12 @@ class File {
   static File OpenRegularForRead(const Path& path, ExitCode if_unusable = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);
-  // For the program's own files, which must be regular.
+  // Opens one of the program's own files, which must be regular.
   static File OpenOwnForRead(const Path& path);
   static File OpenForAppend(const Path& path);
-  // Whatever is there: a file, a device, or a FIFO, whose reader it waits for.
+  // Opens whatever is there: a file, a device, or a FIFO, for whose reader it waits.
   static File OpenForWrite(const Path& path);
-  // One that is there, for WriteAt.
+  // Opens one of the program's own files, which must exist, for WriteAt.
   static File OpenOwnForWrite(const Path& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -47,7 +47,7 @@ class File {
 
   void Write(std::span<const std::byte> bytes);
   void Write(std::string_view text);
-  // Writes at this place, which may be past the end, wherever the next Write would.
+  // Writes at `offset`, which may be past the end. The place of the next Write does not matter.
   void WriteAt(int64_t offset, std::span<const std::byte> bytes);
   // Reads up to bytes.size() bytes; returns how many, 0 at the end of the file.
   size_t Read(std::span<std::byte> bytes);
@@ -87,7 +87,7 @@ class MappedFile {
 // is larger than `limit` bytes.
 std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20,
                           ExitCode if_unusable = ExitCode::kResources);
-// The same of one of the program's own files; empty if there is none.
+// As ReadWholeFile, of one of the program's own files; nullopt if there is none.
 std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit);
 
 // Reads `file` from its start into `bytes`; false if it is shorter.
@@ -113,10 +113,10 @@ int64_t ChangeTime(const Path& path);
 
 // Whether there is anything of this name.
 bool Exists(const Path& path);
-// What is in a directory, in the order of the names.
+// The paths of everything in a directory, in the order of the names.
 std::vector<Path> ListDirectory(const Path& path);
 void CreateDirectories(const Path& path);
-// As CreateDirectories; what it created survives a crash.
+// As CreateDirectories, but the directories that it creates survive a crash.
 void CreateDirectoriesDurably(const Path& path);
 void SyncDirectory(const Path& path);
 // rename(2) followed by fsync of the directory that holds `to`.
@@ -126,7 +126,7 @@ void RenameDurably(const Path& from, const Path& to);
 bool Exchange(const Path& a, const Path& b);
 void RemoveAll(const Path& path);
 
-// What a file system has left for this user.
+// The free space of a file system, as far as this user may take it.
 struct FreeDisk {
   int64_t bytes = 0;
   // Files and directories that can still be created (inodes); nothing where the file system makes

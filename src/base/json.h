@@ -14,8 +14,8 @@ using Json = nlohmann::ordered_json;
 // At most 64 levels deep. Throws Json::exception, which says where the text is wrong.
 Json ParseJson(const std::string& text);
 
-// The same for a text whose faults are nobody's error: discarded (Json::is_discarded) where it has
-// one.
+// As ParseJson, for a text that may be malformed: the result is then discarded
+// (Json::is_discarded).
 Json TryParseJson(std::string_view text);
 
 // The value of an integer that fits into int64. Throws Json::exception for anything else; get()

@@ -16,7 +16,7 @@ struct MemoryLimit {
   bool shared = false;  // by all processes of the host, not for each alone
 };
 
-// Every limit that there is and that is known. For the address space it is what is left of it.
+// Every limit that exists and is known. For the address space it is the part that is left.
 std::vector<MemoryLimit> MemoryLimits();
 
 // The bytes of address space that `ulimit -v` allows this process; nothing if it sets no limit. May
@@ -29,8 +29,8 @@ int64_t AddressSpaceInUse();
 // what the process that started it had at that time.
 int64_t PeakResidentBytes();
 
-// What the process's control group and those around it allow, of version 1 or 2. `root`: where the
-// system's files are, for tests.
+// The bytes of memory that the process's control group and the groups around it allow, in version 1
+// or 2 of control groups. `root`: where the system's files are, for tests.
 std::optional<int64_t> ControlGroupMemory(const std::string& root = "");
 
 // The whole content of a file of the kernel, whose size is not known before; "" if there is none or

@@ -24,7 +24,7 @@ std::string PrintableLines(std::string_view text);
 // `prefix`, as PrintableLines, on lines of its own below the status line (terminal.h). Never
 // throws: an error that cannot be printed is lost.
 void PrintError(std::string_view message, std::string_view prefix = "") noexcept;
-// The same without "error: ".
+// As PrintError, without "error: ".
 void PrintNote(std::string_view text) noexcept;
 
 // Flushes what was printed (fmt::print, std::cout) to standard output. Throws Error(kResources) if

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that is looked for when it is first needed, so that the program also starts
-// where there is none.
+// A shared library that is looked for when it is first needed, so that the program also starts on
+// machines without it.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a terminal is like, and the line at its foot that is redrawn in place.
+// The properties of a terminal, and the status line at its foot, which is redrawn in place.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@ namespace syntra {
 
 // Whether a file descriptor is a terminal that can redraw a line: TERM is set and not "dumb".
 bool IsTerminal(int descriptor);
-// 80 where it is not known.
+// The width of the terminal; 80 where it is not known.
 int TerminalColumns(int descriptor);
-// Likewise 24.
+// The height of the terminal; 24 where it is not known.
 int TerminalRows(int descriptor);
 // Whether to write colours: on a terminal, or where CLICOLOR_FORCE is set and not "0"; never where
 // NO_COLOR is set (no-color.org, bixense.com/clicolors).

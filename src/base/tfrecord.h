@@ -15,7 +15,7 @@ namespace syntra {
 inline constexpr size_t kTfRecordHeaderBytes = 12;
 inline constexpr size_t kTfRecordFooterBytes = 4;
 
-// One frame around `data`, which is shorter than 1 GiB.
+// Returns a frame around `data`, which is shorter than 1 GiB.
 std::string FrameTfRecord(std::string_view data);
 
 // The length of the data after a header; empty if `bytes` is shorter than a header or the length's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is read from its start to its end, and its digest on the way.
+// A file that is read from start to end, while its digest is computed.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ class DigestedFile {
   bool Read(std::span<std::byte> bytes);
   // Reads up to `offset`; false where the file ends before, or was read further.
   bool SkipTo(int64_t offset);
-  // The digest of the next bytes alone; "" at the end of the file.
+  // Reads the next `bytes` bytes and returns their digest alone; "" at the end of the file.
   std::string DigestOfNext(int64_t bytes);
 
-  // How far it was read.
+  // The offset up to which the file was read.
   int64_t at() const { return at_; }
   // The digest of all that was read.
   std::string Finish() const { return ToHex(digest_.Finish()); }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new file that is written from its start to its end, past the page cache, and its digest on the
-// way.
+// A new file that is written from start to end, past the page cache, while its digest is computed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ class DigestedWriter {
   // All throw Error(kResources) if the file cannot be created or written.
   explicit DigestedWriter(const Path& path);
   void Write(std::span<const std::byte> bytes);
-  // The file is on the disk then, and closed.
+  // Closes the file, which is then on the disk, and returns its digest.
   FileDigest Finish();
 
  private:

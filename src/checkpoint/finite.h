@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are infinite or not a number: a state that holds some is of no use to anyone.
+// Finds values that are infinite or not a number. A state that holds such values is useless.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds an HDF5 file in memory but for the values of its datasets, so that the only file
-// operations of a save are our own, and values go to the disk from where they are.
+// Builds an HDF5 file in memory without the values of its datasets. So all file operations of a
+// save are our own, and values are written to the disk without being copied first.
 //
 // HDF5 writing to a full disk fails in the middle of its flush and then crashes at exit. Its core
 // driver would keep values, too: as much memory as the file, cleared and written once more.
@@ -19,11 +19,11 @@
 
 namespace syntra {
 
-// What is not a value; the places of values are zeros here.
+// Everything in the file except the values, in whose places it has zeros.
 class FileFrame {
  public:
   int64_t size() const { return size_; }
-  // What lies at `offset`; zeros where nothing was written.
+  // Reads the bytes at `offset`; zeros where nothing was written.
   void Read(int64_t offset, std::span<std::byte> bytes) const;
 
  private:

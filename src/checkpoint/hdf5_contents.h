@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an HDF5 file holds and where. Tensors can then be read as plain bytes, without HDF5.
+// Lists what an HDF5 file holds, and where. Tensors can then be read as plain bytes, without HDF5.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace syntra {
 struct Hdf5Contents {
   // Each lies within the file.
   std::map<std::string, TensorEntry, std::less<>> tensors;
-  // Everything else in the file by its name, and why it is not a tensor: "is stored in chunks".
+  // The other objects in the file by name, each with the reason why it is not a tensor: "is stored
+  // in chunks".
   std::map<std::string, std::string> others;
 };
 

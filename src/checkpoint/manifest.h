@@ -24,7 +24,7 @@ struct CheckpointInfo {
 
 // Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
 const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, std::string_view name);
-// "" in checkpoints that do not tell.
+// The attribute's value; "" if the checkpoint does not have it.
 std::string AttributeOrNone(const CheckpointInfo& info, std::string_view name);
 
 struct FileDigest {

@@ -14,7 +14,7 @@
 
 namespace syntra {
 
-// Where a tensor of that name is read to: a host view of its type.
+// Where the tensor of this name is read to: a host view of the tensor's type.
 struct TensorDestination {
   std::string name;
   TensorView view;
@@ -28,7 +28,7 @@ class Checkpoint {
   // Verifies every file; throws Error(kCheckpoint) naming the first that is damaged. A directory
   // that is named step-NNNNNNNNNN must hold that step; a copy may have any name.
   explicit Checkpoint(const Path& directory);
-  // `path` stands for it in messages.
+  // Messages name the checkpoint by `path`.
   Checkpoint(const Path& path, VerifiedDirectory verified);
   Checkpoint(Checkpoint&& other) noexcept;
   Checkpoint& operator=(Checkpoint&& other) noexcept;
@@ -43,8 +43,9 @@ class Checkpoint {
   // All but the manifest, with their sizes.
   const std::map<std::string, FileDigest>& files() const { return verified_.manifest.files; }
   bool HasFile(const std::string& name) const { return verified_.manifest.files.contains(name); }
-  // The content of a file beside the tensors, such as the tokenizer's; nullopt if there is none of
-  // that name. Throws Error(kCheckpoint) if it is no longer what was verified.
+  // The content of a file that is stored beside the tensors, such as the tokenizer's; nullopt if
+  // there is none of that name. Throws Error(kCheckpoint) if the file has changed since it was
+  // verified.
   std::optional<std::string> ReadFile(const std::string& name);
   // nullptr if there is no such tensor.
   const TensorType* Find(std::string_view name) const;
@@ -61,7 +62,7 @@ class Checkpoint {
   struct LoadedFile;
   const TensorEntry& Get(std::string_view name) const;
   const TensorEntry& GetFor(std::string_view name, const TensorView& destination) const;
-  // The bytes that are used are the bytes whose digest was compared, whatever happens to the file.
+  // Returns the very bytes whose digest was compared, whatever happens to the file.
   const Buffer& Load(const std::string& name);
 
   Path path_;

@@ -25,9 +25,9 @@ enum class Recovery {
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
 // The step of the checkpoint to which a run that has diverged goes back: the newest valid one from
-// before `first_bad_step` was trained, or else the oldest valid one. Those that are not scheduled
-// count only if no other is valid, so that it does not matter where a run was stopped. For the
-// owner of the run: damaged ones that were passed over are renamed .bad-... Throws
+// before `first_bad_step` was trained, or else the oldest valid one. Checkpoints that are not
+// scheduled count only if no other is valid, so that it does not matter where a run was stopped.
+// For the owner of the run: damaged ones that were passed over are renamed .bad-... Throws
 // Error(kCheckpoint) if none is valid, and leaves all in place.
 int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSchedule& schedule = {});
 
@@ -36,7 +36,7 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSched
 // Changes nothing.
 Checkpoint OpenNewest(const Path& path);
 
-// The checkpoints among which OpenNewest chooses, newest first, none of them looked into.
+// The checkpoints among which OpenNewest chooses, newest first. Their contents are not read.
 std::vector<Path> CheckpointsAt(const Path& path);
 
 // The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of which saves consist: of one process (save.h) and of several (shared_save.h).
+// The steps that saves are made of, both by one process (save.h) and by several (shared_save.h).
 #pragma once
 
 #include <cstdint>
@@ -28,27 +28,28 @@ Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards)
 // Notes where HDF5 put the tensors.
 void LocateTensors(const Shard& shard, const ShardFrame& frame, Manifest* manifest);
 
-// Creates `root`, if needed, and makes room in it. Throws Error(kResources) if a checkpoint with so
-// many bytes of tensors in so many shards does not fit.
+// Creates `root`, if needed, and makes room in it. Throws Error(kResources) if a checkpoint with
+// `bytes` bytes of tensors in `shards` shards, and with `files`, does not fit.
 void PrepareRoot(const Path& root, int64_t bytes, size_t shards, std::span<const FileRecord> files);
 
 // Where the checkpoint of a step is built.
 Path BuildingPath(const Path& root, int64_t step);
 
-// Writes a file durably, from parts that follow each other, and notes it in the manifest.
+// Writes a file durably, from parts that follow each other, and adds it to the manifest.
 void WriteContent(const Path& directory, const std::string& name,
                   std::span<const std::span<const std::byte>> parts, Manifest* manifest);
 
-// Adds to the shards what makes them a checkpoint: the index, `files` and the manifest, which comes
-// last.
+// Adds to the shards everything else that a checkpoint has: the index, `files` and, last, the
+// manifest.
 void FinishDirectory(const Path& directory, std::span<const FileRecord> files, Manifest* manifest);
 
-// Gives a directory that is finished and synced its final name, and replaces one that has it. After
-// a crash, or if it throws Error(kResources), the old one or the new one has the name; what is left
-// beside is for RemoveLeftovers (retention.h).
+// Gives a finished and synced directory its final name, and replaces a directory that has that
+// name. After a crash, or if this throws Error(kResources), either the old or the new directory has
+// the name; RemoveLeftovers (retention.h) clears what remains beside it.
 void PutInPlace(const Path& building, const Path& final_path);
 
-// Gives the directory its final name, removes what it makes superfluous, and says so in the log.
+// Gives the directory its final name, removes the checkpoints that it makes superfluous, and logs
+// the save.
 void CommitDirectory(const Path& building, const Path& root, const Manifest& manifest,
                      const SaveOptions& options, Clock::time_point start);
 

@@ -29,9 +29,10 @@ struct ShardFrame {
   std::vector<Piece> pieces;     // what lies between the values, in order
 };
 
-// One contiguous dataset for each tensor, under the tensor's name; only names and types count.
+// Makes a file with one contiguous dataset for each tensor, under the tensor's name. It uses only
+// the tensors' names and types.
 //
-// HDF5 is asked for the offsets while it makes the file. To list the finished file, as tools do,
+// It asks HDF5 for the offsets while HDF5 makes the file. Listing the finished file, as tools do,
 // would run code of HDF5 1.10 that crashes when one request for memory is refused
 // (H5G__compact_iterate).
 ShardFrame MakeShardFrame(std::span<TensorRecord* const> tensors);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint that several processes write together, each what it holds of the tensors. Its files
+// A checkpoint that several processes write together, each its own part of the tensors. Its files
 // are those of SaveCheckpoint, byte for byte.
 //
-// One process makes a SharedSave: the files with everything but values. Then all write their parts
-// to these files at once (WriteParts). When all have, the first one reads everything back, compares
-// it with what each says that it has written, and commits.
+// One process makes a SharedSave, which creates the files with everything but values. Then all
+// processes write their parts to these files at once (WriteParts). When all have done so, the first
+// process reads everything back, compares it with the parts that each reports, and commits.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,12 @@ struct FilePart {
   std::string digest;  // XXH3-128, hexadecimal
 };
 
-// As text, one line each: how a process sends it to another. Any other line is Error(kInternal).
+// The text by which a process sends parts to another, one line each. ParseFileParts throws
+// Error(kInternal) for any other line.
 std::string ToText(std::span<const FilePart> parts);
 std::vector<FilePart> ParseFileParts(const std::string& text);
 
-// What the files of a state hold besides values: the same at every step.
+// Everything that the files of a state hold except the values; it is the same at every step.
 struct CheckpointFrame {
   struct Piece {
     FilePart place;
@@ -58,7 +59,7 @@ class SharedSave {
   // must outlive the save. Throws as SaveCheckpoint does.
   SharedSave(const Path& root, const CheckpointInfo& info, const CheckpointFrame& frame,
              const SaveOptions& options = {}, std::vector<FileRecord> files = {});
-  // What is not committed is removed: when no process writes to it any more.
+  // Removes what was not committed. No process may still be writing to it.
   ~SharedSave();
   SharedSave(const SharedSave&) = delete;
   SharedSave& operator=(const SharedSave&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the caller of a save hands over.
+// The data that the caller passes to a save.
 #pragma once
 
 #include <cstddef>

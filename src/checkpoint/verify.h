@@ -21,8 +21,8 @@ struct VerifiedDirectory {
   std::map<std::string, File> files;
 };
 
-// From where files are read: a save that reads back what it wrote wants to meet the disk, others
-// read a second time what they have verified.
+// Where files are read from. A save that reads back what it wrote must read from the disk; others
+// read files a second time after verifying them, so the page cache serves them.
 enum class ReadFrom { kPageCache, kDisk };
 
 // Throws Error(kCheckpoint) naming file and reason if anything is damaged, missing, additional, a
@@ -31,11 +31,11 @@ enum class ReadFrom { kPageCache, kDisk };
 VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step = {},
                                   ReadFrom from = ReadFrom::kPageCache);
 
-// The bytes of a verified file. Throws Error(kCheckpoint) if they are no longer those.
+// The bytes of a verified file. Throws Error(kCheckpoint) if they have changed since.
 Buffer ReadVerified(File& file, const FileDigest& expected);
 
-// The content of one file of a checkpoint, held to the manifest alone; nullopt if that names no
-// such file. Throws Error(kCheckpoint) or Error(kResources).
+// The content of one file of a checkpoint, compared with the manifest alone; nullopt if the
+// manifest names no such file. Throws Error(kCheckpoint) or Error(kResources).
 std::optional<std::string> ReadCheckpointFile(const Path& directory, const std::string& name);
 
 // The manifest alone, without a look at the files that it names. Throws Error(kCheckpoint) or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flat arena of f32 in a device's memory, and the host's copy of it. In the host's own memory
-// they are one, and nothing is copied.
+// A flat arena of f32 in a device's memory, and the host's copy of it. If the device is the host,
+// both are the same memory, and nothing is copied.
 #pragma once
 
 #include <span>
@@ -18,13 +18,13 @@ class Arena {
   int64_t elements() const { return elements_; }
   void* data() const { return values_.data(); }
   TensorView view() const { return {values_.data(), {DType::kF32, {elements_}}, device_}; }
-  // So many elements from `first` on.
+  // `count` elements from `first` on.
   TensorView Part(int64_t first, int64_t count) const {
     return {static_cast<float*>(data()) + first, {DType::kF32, {count}}, device_};
   }
   void Clear();
 
-  // The host's copy: what the last Fetch brought, or what was written to it since.
+  // The host's copy: the values of the last Fetch, with what was written to it since.
   std::span<float> host();
   void Fetch();
   void Send();

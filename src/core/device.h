@@ -62,7 +62,7 @@ class Device {
   // alone until the copy is done.
   virtual void Send(void* to, const void* from, size_t bytes) = 0;
   virtual void Fetch(void* to, const void* from, size_t bytes) = 0;
-  // The same, and wait until the copy is done.
+  // As Send and Fetch, but these wait until the copy is done.
   void CopyIn(void* to, const void* from, size_t bytes) {
     Send(to, from, bytes);
     Wait();

@@ -27,12 +27,13 @@ struct Initializer {
 
   static Initializer Constant(double value) { return {Kind::kConstant, value}; }
   static Initializer Normal(double deviation) { return {Kind::kNormal, deviation}; }
-  // Normal redrawn outside two deviations; not rescaled, as in Mesh TensorFlow.
+  // A normal distribution whose draws beyond two deviations are redrawn; not rescaled, as in Mesh
+  // TensorFlow.
   static Initializer TruncatedNormal(double deviation) {
     return {Kind::kTruncatedNormal, deviation};
   }
   static Initializer Uniform(double limit) { return {Kind::kUniform, limit}; }
-  // For a matrix between so many units (Glorot and Bengio 2010, equation 16).
+  // For a matrix from `in` units to `out` units (Glorot and Bengio 2010, equation 16).
   static Initializer GlorotUniform(int64_t in, int64_t out) {
     return Uniform(std::sqrt(6.0 / static_cast<double>(in + out)));
   }
@@ -47,7 +48,7 @@ struct ParameterSpec {
   std::vector<std::string> axes;  // one name per dimension: "embed", "heads", "query", ...
   Initializer initializer;
   bool trainable = true;
-  // Steps of training after which one that does not learn is redrawn; 0: never.
+  // The number of training steps after which a parameter that is not trained is redrawn; 0: never.
   int64_t redraw_every = 0;
 };
 
@@ -90,24 +91,25 @@ class ParameterStore {
   // Padding included.
   int64_t arena_elements() const { return RoundUp(end_, ranks_); }
 
-  // Parameters begin at multiples of it, and what ranks share of the arena does, too. So a sum by
-  // blocks is the same sum wherever the shares end.
+  // Parameters begin at multiples of kBlock, and so do the ranks' shares of the arena. So a sum by
+  // blocks is the same wherever the shares end.
   static constexpr int64_t kBlock = 512;
   // How many blocks of the arena hold parameters.
   int64_t blocks() const { return end_ / kBlock; }
 
-  // So many elements, or a few more: as many blocks for each of these ranks.
+  // Rounds `elements` up so that each of `ranks` ranks gets the same number of whole blocks.
   static int64_t RoundUp(int64_t elements, int ranks) {
     return static_cast<int64_t>(AlignUp(elements, ranks * kBlock));
   }
-  // Pads the arena so that these ranks can share it equally.
+  // Pads the arena so that `ranks` ranks can share it equally.
   void ShareEqually(int ranks) { ranks_ = ranks; }
-  // The arena in pieces from its end on, as the backward half fills it; 0: all in one. They have so
-  // many elements and shrink towards the first parameter, which the last of them has whole.
+  // The arena cut into pieces from its end on, as the backward half fills it; 0: a single piece. A
+  // piece has about `piece_elements` elements at most. Pieces shrink towards the first parameter,
+  // which lies whole in the last piece.
   std::vector<ElementRange> Pieces(int64_t piece_elements) const;
 
-  // The arena of gradients ends with sums over the examples of a step, which go the gradients' way
-  // over micro-batches and ranks: each in a place of kSumElements, after arena_elements().
+  // The arena of gradients ends with sums over the examples of a step. Like gradients, they are
+  // added over micro-batches and ranks. Each takes kSumElements elements, after arena_elements().
   static constexpr int64_t kSumElements = 16, kMostSums = 3;
   int64_t gradient_elements() const { return arena_elements() + kMostSums * kSumElements; }
 

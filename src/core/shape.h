@@ -25,7 +25,7 @@ class Shape {
   int64_t operator[](int i) const { return dims_[i < 0 ? i + rank_ : i]; }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-  // The same without one axis, which must not be negative.
+  // This shape without one axis, whose index must not be negative.
   Shape Without(int64_t axis) const;
 
   // Product of all extents; 1 for a scalar. Above 2^56 the constructor throws Error(kConfig).

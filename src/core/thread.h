@@ -41,9 +41,9 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   }
 }
 
-// Calls body(i) for each i in [0, count): each thread its share of neighbours, whose operands are
-// likely in its caches, then what slower threads have left of theirs. For tasks of tens of
-// microseconds and more. `body` must not throw.
+// Calls body(i) for each i in [0, count). Each thread first takes its own share of neighbouring
+// indices, whose operands are likely in its caches, then what slower threads have left of their
+// shares. For tasks of tens of microseconds and more. `body` must not throw.
 template <typename Body>
 void ParallelTasks(int64_t count, const Body& body) {
   constexpr int64_t kMostShares = 128;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One number for many: over a benchmark's tasks, and over seeds.
+// Averages: over a benchmark's tasks, and over seeds.
 #pragma once
 
 #include <span>

@@ -23,8 +23,8 @@ struct Judgement {
   // Free text. Any of the accepted texts is right; there is at least one.
   std::string predicted_text;
   std::vector<std::string> accepted_texts;
-  // What the example is a part or a repetition of, such as the question of a MultiRC answer.
-  // Empty: the example is a group of its own.
+  // Names the group that the example belongs to, such as the question of a MultiRC answer or the
+  // example that it repeats. Empty: the example is a group of its own.
   std::string group;
 };
 

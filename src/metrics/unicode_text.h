@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python's str does to text, for metrics that are defined by Python code. Text is UTF-8;
-// what is not well-formed counts as U+FFFD.
+// Methods of Python's str, for metrics that are defined by Python code. Text is UTF-8; malformed
+// bytes count as U+FFFD.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ class AppendFile {
 
   // Appends all of `record` or none of it.
   void Append(std::string_view record);
-  // What was appended survives a crash. Another thread may append meanwhile.
+  // Makes what was appended survive a crash. Another thread may append meanwhile.
   void Sync() const;
 
  private:

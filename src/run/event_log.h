@@ -37,12 +37,12 @@ class EventLog {
   // The time of the last line that was there, in seconds since 1970; NaN if there was none.
   double last_time() const { return lines_.last_time; }
 
-  // How often what had happened when it was opened.
+  // How often each event was in the file when it was opened.
   const std::map<std::string, int64_t>& earlier() const { return earlier_; }
 
   // A line: {"step":12,"time":"2026-11-20T14:05:09.123Z","event":"save","seconds":0.2}.
   void Write(const std::string& event, int64_t step, const Json& facts = Json::object());
-  // What was written survives a crash.
+  // Makes what was written survive a crash.
   void Sync() const { lines_.file.Sync(); }
 
  private:

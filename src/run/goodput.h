@@ -31,11 +31,11 @@ struct Goodput {
   int failures = 0;  // how many of them after an end that was not in order
 
   double share() const { return wall > 0 ? useful / wall : 0; }
-  // All of the wall's time by what it went to, in the order of the members; the rest is "other".
+  // The wall time split by its use, in the order of the members; the rest is "other".
   NamedValues Parts() const;
 };
 
-// Nothing if the run has no events, as those of early versions, or the wall's clock was set back.
+// Nothing if the run has no events, as in early versions, or if the wall clock was set back.
 std::optional<Goodput> GoodputOf(const RunHistory& history, std::span<const RunEvent> events);
 
 // "93.1% of 1h07m in useful steps; 2 restarts (1 after a failure), 12 steps lost; evaluation 4.2%,

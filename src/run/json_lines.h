@@ -17,7 +17,8 @@
 
 namespace syntra {
 
-// {"step":12,"time":"2026-11-20T14:05:09.123Z", the time in UTC. What follows is the caller's.
+// The beginning of a line: {"step":12,"time":"2026-11-20T14:05:09.123Z", with the time in UTC. The
+// caller appends the rest.
 std::string LineStart(int64_t step, WallClock::time_point time);
 // The whole line, with its end; `fields` is an object that is not empty.
 std::string LineOf(int64_t step, WallClock::time_point time, const Json& fields);
@@ -31,10 +32,11 @@ double TimeOf(const Json& line);
 // A number of such a line; NaN for null and for what is not there.
 double NumberIn(const Json& line, const std::string& name);
 
-// The same as an integer; `otherwise` if it is not an integer, or is beyond 2^53.
+// As NumberIn, but truncated to an integer; `otherwise` if there is no number, or if it is beyond
+// 2^53.
 int64_t IntegerIn(const Json& line, const std::string& name, int64_t otherwise);
 
-// Where a run continues, and so which lines it writes again.
+// The step at which a run continues, which decides the lines that it writes again.
 struct ResumePoint {
   int64_t step = 0;
   bool evaluates = true;  // at this step
@@ -45,8 +47,9 @@ struct ResumePoint {
 
 // A file of lines, open to append more.
 struct OpenLines {
-  // Before that it removes the end of the file: from the first line on that is not kept, and a last
-  // line that a crash cut short. `removed` gets each whole line that goes. Problems are warnings.
+  // First removes the end of the file: everything from the first line that is not kept, and a last
+  // line that a crash cut short. `removed` is called with each whole line that is removed. Problems
+  // are warnings.
   OpenLines(const Path& path, const std::function<bool(std::string_view line)>& keeps,
             const std::function<void(std::string_view line)>& removed = {});
 
@@ -60,7 +63,8 @@ class LineFollower {
   // Throws Error(kResources) if it cannot be read.
   explicit LineFollower(const Path& path) : file_(File::OpenOwnForRead(path)) {}
 
-  // The next whole line, until the next call; nothing at the end, where there may be more later.
+  // Returns the next whole line, which is valid until the next call; nothing at the end of the
+  // file, which may grow later.
   std::optional<std::string_view> Next();
 
  private:
@@ -72,7 +76,8 @@ class LineFollower {
 // Calls `visit` with each next line that is JSON and has a step.
 using VisitLine = std::function<void(int64_t step, const Json& line)>;
 void VisitLines(LineFollower& reader, const VisitLine& visit);
-// With each line of a file. Throws Error(kResources) if it cannot be read.
+// Calls `visit` with each line of a file that is JSON and has a step. Throws Error(kResources) if
+// the file cannot be read.
 void VisitLines(const Path& path, const VisitLine& visit);
 
 }  // namespace syntra

@@ -15,8 +15,8 @@ namespace syntra {
 // deviation they hardly move while fewer than half of the losses are unusual.
 class LossSpikes {
  public:
-  static constexpr size_t kWindow = 100;  // steps that are looked back upon
-  static constexpr size_t kFewest = 20;   // fewer say nothing
+  static constexpr size_t kWindow = 100;  // steps of the window
+  static constexpr size_t kFewest = 20;   // with fewer there are no spikes
   static constexpr double kSpike = 6;     // deviations above the median
   // A deviation is at least this part of the median, however even the losses are.
   static constexpr double kLeastDeviation = 0.01;
@@ -26,11 +26,11 @@ class LossSpikes {
     double median;
   };
 
-  // The loss of the next step. If it is a spike, what it stands out from. A loss that is not finite
-  // is not a spike, and is left out of the statistics.
+  // Takes the loss of the next step. If it is a spike, returns by how much it stands out from the
+  // losses before. A loss that is not finite is not a spike, and is left out of the statistics.
   std::optional<Spike> Add(double loss);
 
-  // For a checkpoint: the losses that are looked back upon, in order, separated by spaces.
+  // The text for a checkpoint: the losses of the window, in order, separated by spaces.
   std::string ToText() const;
   // Throws Error(kCheckpoint) for what ToText cannot have written.
   void Restore(std::string_view text);

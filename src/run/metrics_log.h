@@ -26,16 +26,16 @@ class MetricsLog {
   MetricsLog(const Path& path, const ResumePoint& resumed,
              std::function<WallClock::time_point()> now = WallClock::now);
 
-  // What was removed.
+  // The steps that were removed.
   const LostSteps& lost() const { return lost_; }
-  // Whether that was the evaluation of `step`, which the run makes again where it continues.
+  // Whether the evaluation of `step` was removed, which the run makes again where it continues.
   bool repeats_evaluation(int64_t step) const { return repeated_ == step; }
   // The time of the last line that was there, in seconds since 1970; NaN if there was none.
   double last_time() const { return lines_.last_time; }
 
   // A line: {"step":12,"time":"2026-11-20T14:05:09.123Z",...}, the time in UTC.
   void Write(int64_t step, const NamedValues& values);
-  // What was written survives a crash.
+  // Makes what was written survive a crash.
   void Sync() const { lines_.file.Sync(); }
 
  private:

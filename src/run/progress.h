@@ -52,7 +52,7 @@ struct StepProgress {
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
-  // What is on the screen stays there, and what comes next stands below it.
+  // Leaves the line on the screen; what is printed next stands below it.
   ~Progress() { options_.screen->Finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -61,7 +61,7 @@ class Progress {
   // An evaluation of `what` has done `done` of `total` examples in `seconds`: a line like that of
   // the steps, in its place.
   void Evaluating(const std::string& what, int64_t done, int64_t total, double seconds);
-  // An evaluation or a save took so long; the ETA counts on as many more as the run will make.
+  // Tells how long an evaluation or a save took. The ETA includes all that the run will still make.
   void Evaluated(double seconds) { evaluations_.Add(seconds); }
   void Saved(double seconds) { saves_.Add(seconds); }
 
@@ -72,19 +72,20 @@ class Progress {
   double TokensPerSecond() const;
 
  private:
-  // Sums that forget: each step weighs 0.95 of the one after it.
+  // A sum that forgets: each step weighs 0.95 times as much as the one after it.
   struct Recent {
     double value = 0;
     void Add(double x) { value = 0.95 * value + x; }
   };
-  // The mean cost of something done every so many steps.
+  // The mean cost of something that is done at regular intervals of steps.
   struct Recurring {
     double seconds = 0;
     int64_t count = 0;
     void Add(double x) { seconds += x, ++count; }
     double Left(int64_t step, int64_t steps, int64_t every) const;
   };
-  // A part of the line; of those that do not fit the highest rank goes first.
+  // A part of the line. If the parts do not all fit, those with the highest rank are left out
+  // first.
   struct Field {
     std::string text;
     int rank;

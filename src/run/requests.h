@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this rank of a run has been asked for: by signals, by a time limit and, on rank 0, by the
-// files STOP and SAVE and the end of the scheduler's job. Ranks that work together combine their
-// wishes in a collective; where they work apart, a file tells the others.
+// The requests that this rank of a run has received: by signals, by a time limit and, on rank 0, by
+// the files STOP and SAVE and by the end of the scheduler's job. Ranks that work together combine
+// their requests in a collective; where they work apart, a file tells the others.
 #pragma once
 
 #include <cstdlib>
@@ -21,18 +21,18 @@ double SecondsLeftInJob(const char* end_time = std::getenv("SLURM_JOB_END_TIME")
 // How long before the end of a job the run stops. `job_seconds` is how long the job lasts from the
 // run's start, `longest_gap` the longest time so far between two looks for requests.
 //
-// From one look to the next there are at most a step and a save, and when the run stops it makes
-// both once more. Every process has seen either a save or the load of a checkpoint in such a gap.
-// So twice the longest is kept, and a margin for the launcher and for schedulers that are not to
-// the second; but at most half of the job, so that a short one gets on.
+// From one look to the next there are at most a step and a save, and a run that stops makes both
+// once more. Every process has seen either a save or the load of a checkpoint in such a gap. So the
+// reserve is twice the longest gap, and a margin for the launcher and for schedulers that are not
+// exact to the second; but at most half of the job, so that a short job makes progress.
 double SecondsKeptForSaving(double job_seconds, double longest_gap);
 
 struct RequestOptions {
   Path run_directory;
   Path log_directory;        // shared by all ranks
   bool takes_files = false;  // for one rank: it obeys STOP and SAVE, and removes old ones
-  double seconds = 0;        // the run stops by itself so long from now; 0: it does not
-  // The run stops before the job ends, so long from now, with time enough to save.
+  double seconds = 0;        // from now until the run stops by itself; 0: it does not
+  // Seconds until the job ends. The run stops before that, with time enough to save.
   double job_seconds = std::numeric_limits<double>::infinity();
 };
 
@@ -48,7 +48,7 @@ class Requests {
   // Whether any rank has been asked to stop, also one that is far from its next collective. The
   // other ranks may find out earlier or later.
   bool StopOfAnyRank();
-  // Whether the limit of time, or the job's, is why this rank stops.
+  // Whether this rank stops because of the time limit, its own or the job's.
   bool stopped_by_time() const { return stopped_by_time_; }
 
  private:

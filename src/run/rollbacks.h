@@ -19,7 +19,7 @@ class Rollbacks {
   // The batch that the run takes when `step` steps are done; both count from 0.
   int64_t BatchAt(int64_t step) const;
 
-  // For a checkpoint: "FROM-TO" of each, in order, separated by spaces.
+  // The text for a checkpoint: "FROM-TO" of each rollback, in order, separated by spaces.
   std::string ToText() const;
   // Throws Error(kCheckpoint) for what ToText cannot have written.
   void Restore(std::string_view text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What metrics.jsonl tells of a run.
+// The history of a run, as metrics.jsonl tells it.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace syntra {
 
-// Throws Error(kConfig): `directory` is none of a run, since it has no `missing`.
+// Throws Error(kConfig) that says that `directory` is not that of a run, since it has no `missing`.
 [[noreturn]] void FailNoRun(const Path& directory, const std::string& missing);
 
 using Curve = std::vector<PlotPoint>;  // by step
@@ -38,7 +38,7 @@ struct RunHistory {
   double slowest_seconds = NAN, median_seconds = NAN;
 };
 
-// Of RunHistory::metrics or curves; empty if there is none of this name.
+// The curve of this name in RunHistory::metrics or curves; empty if there is none.
 const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name);
 
 // Reads the history of a run that may go on meanwhile.

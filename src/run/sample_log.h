@@ -31,7 +31,7 @@ class SampleLog {
   SampleLog(const Path& path, const ResumePoint& resumed);
 
   void Write(const SampleLine& sample);
-  // What was written survives a crash.
+  // Makes what was written survive a crash.
   void Sync() const { lines_.file.Sync(); }
 
  private:

@@ -25,11 +25,11 @@ enum class StopRequest : int { kNone = 0, kSave = 1, kSaveAndStop = 2 };
 // process, is shown at each ^C that is a request: until it is met may take a while.
 void InstallSignalHandlers(const char* answer = nullptr);
 
-// What users should know who have pressed ^C once.
+// The message for users who have pressed ^C once.
 inline constexpr char kStopping[] =
     "Saving, then stopping. Press ^C again within 5 s to stop at once and lose unsaved work.\n";
 
-// A closed stdout or stderr is then an error of the write, and does not end the process.
+// Makes writing to a closed stdout or stderr fail with an error, instead of ending the process.
 void IgnoreBrokenPipes();
 
 // The strongest request since the last call. kSave is reported once, kSaveAndStop from then on

@@ -38,10 +38,11 @@ class SkippedSteps {
   // `limit`: train.max_skipped_steps.
   explicit SkippedSteps(int limit) : limit_(limit) {}
 
-  // After step `step`. Throws Divergence when more than `limit` of the last kWindow steps were bad.
+  // To be called after step `step`. Throws Divergence when more than `limit` of the last kWindow
+  // steps were bad.
   void Count(int64_t step, bool bad);
 
-  // For a checkpoint: the numbers of the steps, in order, separated by spaces.
+  // The text for a checkpoint: the numbers of the bad steps, in order, separated by spaces.
   std::string ToText() const;
   // Throws Error(kCheckpoint) for what ToText cannot have written.
   void Restore(std::string_view text);

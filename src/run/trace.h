@@ -29,9 +29,9 @@ class Trace {
   // May be called from any thread. `facts` are shown where the span is selected.
   void Add(TraceLane lane, std::string name, Clock::time_point begin, Clock::time_point end,
            const Json& facts);
-  // Something that takes no time.
+  // Adds an event that takes no time.
   void AddInstant(TraceLane lane, std::string name, Clock::time_point at, const Json& facts);
-  // A span that begins now; the result ends it.
+  // Begins a span now; the result is the number with which it is ended.
   size_t Begin(TraceLane lane, std::string name, const Json& facts);
   void End(size_t span);
 
@@ -57,8 +57,8 @@ class Trace {
   std::vector<Span> spans_;
 };
 
-// A span of the block around it, of what is done for `step`. Where `trace` is null nothing is done:
-// the clock is not even read. `name` is a literal.
+// Records the block around it as a span that belongs to `step`. Where `trace` is null it does
+// nothing, and does not even read the clock. `name` is a literal.
 class TraceSpan {
  public:
   TraceSpan(std::shared_ptr<Trace> trace, TraceLane lane, const char* name, int64_t step)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks agree on what decides the run. Each computes its part of the same numbers and makes the
-// same collective calls; ranks with other settings would train on a mixture, or wait for each other
-// for ever. So they compare before they train.
+// Makes sure that ranks agree on everything that decides the run. Each computes its part of the
+// same numbers and makes the same collective calls; ranks with different settings would train on a
+// mixture, or wait for each other for ever. So they compare before they train.
 //
 // All calls are collective. If the ranks differ, all throw: rank 0 an Error that names what differs
 // and on which ranks, the others one that leaves the message to rank 0.

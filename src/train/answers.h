@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model answers to the examples of tasks: text that is decoded greedily, or a task's most
-// probable label, with evaluation.rank_classification and where the model tells classes.
+// A model's answers to the examples of tasks: text that is decoded greedily or, with
+// evaluation.rank_classification and where the model predicts classes, a task's most probable
+// label.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@ std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view tex
 // In the order of a split's examples.
 using Answers = std::vector<Prediction>;
 
-// How far the answers to a split are: of all ranks, as far as one rank can tell.
+// How many of a split's examples are answered by all ranks together, as far as one rank can tell.
 struct AnswerProgress {
   const Task& task;
   int64_t done = 0, total = 0;
@@ -54,11 +55,11 @@ class Answerer {
                                                const OnBatch& on_batch = {});
 
  private:
-  // What the model gives for each label.
+  // The targets that stand for each label.
   std::vector<Ids> TargetsOf(const Task& task) const;
   std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,
                                  const OnBatch& on_batch);
-  // Only as far as the judgement depends on them (Task::IsSettled).
+  // The decoded texts, only as far as the judgement depends on them (Task::IsSettled).
   std::vector<std::string> Decoded(const Task& task, std::vector<Ids> inputs,
                                    const OnBatch& on_batch);
   std::vector<std::string> MostProbableLabels(const Task& task, std::vector<Ids> inputs,

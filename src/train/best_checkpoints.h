@@ -12,17 +12,17 @@
 
 namespace syntra {
 
-// Rank 0 only, under the run's lock.
+// Used by rank 0 only, under the run's lock.
 class BestCheckpoints {
  public:
   BestCheckpoints(Path root, Path checkpoints)
       : root_(std::move(root)), checkpoints_(std::move(checkpoints)) {}
 
   Path DirectoryOf(const std::string& task) const { return root_ / task; }
-  // Puts the run's checkpoint of `step` in the place of the task's; files are copied where the file
-  // system has no hard links. One of that step which is there already stays only if it is the same:
-  // it may be damaged, or of an earlier run in this directory. Throws Error(kResources); then the
-  // task's old one is still there.
+  // Replaces the task's checkpoint with the run's checkpoint of `step`; files are copied where the
+  // file system has no hard links. If the task's checkpoint is of that step already, it stays only
+  // if it is the same: it may be damaged, or of an earlier run in this directory. Throws
+  // Error(kResources); then the task's old checkpoint is still there.
   void Keep(const std::string& task, int64_t step);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run may go on from a checkpoint with the configuration of now, and what that changes.
+// Whether a run may continue from a checkpoint with its present configuration, and what that
+// changes.
 #pragma once
 
 #include <optional>
@@ -26,13 +27,13 @@ std::optional<CheckpointSummary> NewestSummary(const Path& root);
 bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest);
 
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
-// checkpoint: the model, the optimizer, the data or the batch changed. A digest of `identity` that
-// is empty is not compared: it is not known yet. Throws Error(kConfig) if more steps are done than
-// the run shall have. Another validation corpus only gives a warning in the log: it changes no
-// parameter, but what log-perplexities are compared with.
+// checkpoint: the model, the optimizer, the data or the batch changed. An empty digest in
+// `identity` is not known yet, and is not compared. Throws Error(kConfig) if the checkpoint has
+// more steps than the run is to have. Another validation corpus only gives a warning in the log: it
+// changes no parameter, but later log-perplexities cannot be compared with earlier ones.
 void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity);
 
-// What becomes of the learning rate: "train.steps: 100 -> 1000; the learning rate of the next step
+// How the learning rate changes: "train.steps: 100 -> 1000; the learning rate of the next step
 // changes from 0.002 to 0.0128"; "" if neither steps nor schedule changed.
 std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& config);
 

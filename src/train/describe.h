@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in a few words, for the start of one and for `syntra report`.
+// Describes runs in a few words, for the start of a run and for `syntra report`.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ std::string DescribeModel(const ModelConfig& model, int64_t parameters);
 // Counts the parameters itself.
 std::string DescribeModel(const ModelConfig& model);
 
-// What only a run that has begun knows.
+// Facts that are known only once a run has begun.
 struct RunStart {
   int64_t step = 0;  // where it stands
   int64_t parameters = 0;

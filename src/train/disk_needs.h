@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what a run will write fits onto the file systems where it goes.
+// Checks whether the files that a run will write fit onto their file systems.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct DiskFinding {
   // "/data: 1.2 GiB free, about 310.0 MiB needed (3 checkpoints 300.0 MiB, metrics about 10.0
   // MiB)", one for each file system
   std::string text;
-  bool is_tight = false;  // what comes later does not fit; `text` says so
+  bool is_tight = false;  // the bytes that come later do not fit; `text` says so
 };
 
 // Throws Error(kResources), with the numbers, if what is needed soon does not fit, or if a file

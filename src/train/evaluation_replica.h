@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's parameters in a backend's memory, and what is computed with them alone: evaluations,
-// decoding, scores. What a run trains is a Replica (train/replica.h).
+// A model's parameters in a backend's memory, and everything that is computed from them alone:
+// evaluations, decoding, scores. A run trains a Replica (train/replica.h).
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct LossSums {
   double negative_log_p = 0;  // over target tokens
   double z_loss = 0;
   double tokens = 0;
-  double penalty = 0;  // what the objective has besides the loss of the targets
+  double penalty = 0;  // the part of the objective that is not the loss of the targets
   double PerToken() const { return tokens > 0 ? negative_log_p / tokens : 0; }
 };
 
@@ -49,18 +49,18 @@ class EvaluationReplica {
   TensorView values(ElementRange part) const { return values_.Part(part.begin, part.size()); }
 
   void InitializeParameters(uint64_t seed);
-  // The host's copy of every parameter, as a checkpoint has it. What is written there counts from
-  // CommitParameters on.
+  // The host's copy of every parameter, as a checkpoint has it. Values written there take effect
+  // with CommitParameters.
   std::vector<HostTensor> ParameterTensors();
   void CommitParameters();
   // Enqueues the bf16 copies of these parameters (rounded_parameters.h), where there are copies,
   // after somebody else has written to values().
   void RefreshRounded(const ElementRange& elements);
-  // XXH3 of the arena: equal where parameters are.
+  // The XXH3 digest of the arena; equal for equal parameters.
   uint64_t ParameterDigest();
 
   LossSums Evaluate(const Batch& batch);
-  // What decoding and scoring read; the replica must outlive them.
+  // The model as decoding and scoring read it; the replica must outlive them.
   TrainedModel trained();
 
  protected:

@@ -11,7 +11,7 @@
 //                            the benchmarks' servers take them ("CoLA.tsv", "BoolQ.jsonl")
 //   submission/<benchmark>.zip
 //                            these files as one archive: "glue.zip", "superglue.zip"
-//   best/<task>/             the checkpoint that did
+// best/<task>/ the checkpoint with that best value
 #pragma once
 
 #include "configs/schema/config.pb.h"
@@ -24,7 +24,7 @@ namespace syntra {
 
 inline constexpr char kResultsFile[] = "results.json";
 
-// The same as Train.
+// As Train (train/trainer.h), for finetuning.
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
                     std::optional<InitialModel> initial = std::nullopt);
 

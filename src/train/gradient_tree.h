@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds the gradients of a rank's micro-batches, as they come, over the tree of dist/tree_sum.h.
-// With the communicator's sum over ranks that is one tree over all micro-batches of a step, which
-// does not depend on the number of ranks as long as each of several has a power of two of
-// micro-batches.
+// Together with the communicator's sum over ranks this makes one tree over all micro-batches of a
+// step. The tree does not depend on the number of ranks, as long as each of several ranks has a
+// power of two of micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace syntra {
 
 class GradientTree {
  public:
-  // For steps of `leaves` micro-batches, on the backend, which must outlive it. It has
-  // TreeLevels(leaves) buffers of `elements` floats, beside the one that takes each micro-batch's
-  // gradients. Throws Error(kResources) if they cannot be had.
+  // Makes the tree for steps of `leaves` micro-batches, on the backend, which must outlive it. The
+  // tree has TreeLevels(leaves) buffers of `elements` floats, beside the one that takes each
+  // micro-batch's gradients. Throws Error(kResources) if they cannot be had.
   GradientTree(int64_t leaves, int64_t elements, Backend& backend);
 
   // `gradients`, in the backend's memory, are those of the next micro-batch alone. After the last

@@ -16,11 +16,11 @@ namespace syntra {
 struct HostTensor : PlannedTensor {
   float* values = nullptr;  // of what is held, one after the other
 
-  // Writes what is held out of what `read` puts into a view of the whole tensor.
+  // Lets `read` fill a view of the whole tensor, and copies the held elements from it.
   void Fill(const std::function<void(TensorView)>& read) const;
 };
 
-// In the host's copy of the arena that they are planned for.
+// The planned tensors as they lie in the host's copy of `arena`, for which they are planned.
 std::vector<HostTensor> HostTensorsIn(Arena& arena, std::vector<PlannedTensor> planned);
 
 // Checkpoint records of the ranges that this rank holds.

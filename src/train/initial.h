@@ -13,7 +13,8 @@
 
 namespace syntra {
 
-// What checkpoint.initial names, opened and verified once for all that a run takes from it.
+// The model that checkpoint.initial names, opened and verified once for everything that a run takes
+// from it.
 struct InitialModel : StoredParameters {
   std::string config;                    // as text; empty: a file of tensors alone
   std::optional<std::string> tokenizer;  // the SentencePiece model's bytes
@@ -24,7 +25,7 @@ struct InitialModel : StoredParameters {
 // the run directory has checkpoints, from which the run continues.
 std::optional<InitialModel> InitialOf(const Config& config);
 
-// The model in a directory of another format than this program's checkpoints; nullopt if there is
+// The model in a directory of a format other than this program's checkpoints; nullopt if there is
 // none.
 std::optional<StoredModel> OpenForeign(const Path& path);
 

@@ -14,22 +14,22 @@ class PhaseClock {
  public:
   explicit PhaseClock(Device& device) : device_(device) {}
 
-  // A step begins.
+  // Begins a step.
   void Start();
-  // The work that was enqueued since the last call belongs to `phase`. A phase may come again and
-  // again in a step.
+  // Ends a part of the step: the work that was enqueued since the last call belongs to `phase`. A
+  // phase may occur several times in a step.
   void End(StepPhase phase);
   // The seconds of each phase of this step. Here and below, the device must have done all its work.
   PhaseSeconds Seconds() const;
 
-  // For a trace: the parts of the step one after the other, with the seconds from its start to
-  // their ends.
+  // The parts of the step one after the other, for a trace, each with the seconds from the step's
+  // start to the part's end.
   struct Part {
     StepPhase phase;
     double end;
   };
   std::vector<Part> Ends() const;
-  // From the step's start to this event of the same device.
+  // The seconds from the step's start to `event`, which belongs to the same device.
   double SecondsUntil(const Device::Event& event) const {
     return event.SecondsSince(*boundaries_.front().event);
   }

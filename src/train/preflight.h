@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that would stop a run and can be known before anything is created, tokenized or
+// Finds everything that would stop a run and can be known before anything is created, tokenized or
 // computed. `check` prints it all; `pretrain` does not start if something is wrong.
 #pragma once
 
@@ -37,25 +37,25 @@ struct PreflightReport {
   std::optional<InitialModel> initial;  // InitialOf the configuration, if nothing was wrong with it
 };
 
-// All checks in order. One that needs what another has not found out is skipped. Changes nothing,
-// and takes seconds even of large corpora: of a file, little more than the first records is read.
-// `initial` is InitialOf the configuration, if it has been opened.
+// Makes all checks in order. A check is skipped if it needs a result that an earlier one could not
+// get. Changes nothing, and takes seconds even with large corpora: it reads little more than the
+// first records of a file. `initial` is InitialOf the configuration, if it has been opened.
 PreflightReport Preflight(const Config& config, const RankPlaces& places,
                           std::optional<InitialModel> initial = std::nullopt);
 
 // Throws one Error with all failures and the code of the first. Returns the warnings.
 std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
 
-// What the run goes on with, so that nothing is planned, opened and verified twice.
+// The results that the run goes on with, so that nothing is planned, opened and verified twice.
 struct PassedPreflight {
   std::vector<std::string> warnings;         // of rank 0
   std::shared_ptr<const TrainingPlan> plan;  // on every rank
   std::optional<InitialModel> initial;       // InitialOf the configuration, on every rank
 };
 
-// What a run does before anything else: rank 0 looks at everything, the first rank of each other
-// host at its memory, every rank at that of a GPU and at checkpoint.initial. Not collective. Throws
-// as RequireNoFailure.
+// The checks that a run makes before anything else. Rank 0 checks everything, the first rank of
+// each other host checks the host's memory, and every rank checks its GPU's memory and
+// checkpoint.initial. Not collective. Throws as RequireNoFailure.
 PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend,
                                  std::optional<InitialModel> initial);
 

@@ -14,7 +14,7 @@ namespace syntra {
 // The value of an evaluation: nats a target token.
 inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
 
-// The same as Train.
+// As Train (train/trainer.h), for pretraining.
 RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog);
 

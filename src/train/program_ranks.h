@@ -14,7 +14,7 @@ class ProgramRanks final : public RankGroup {
 
   int size() const override { return ranks_.size(); }
   void AllReduceSum(TensorView view) override { ranks_.AllReduceSum(view); }
-  // Throws Error(kConfig); rank 0's says which of them differ.
+  // Throws Error(kConfig) if the ranks differ; rank 0's error says which of them do.
   void CheckAlike(const std::vector<std::string>& collectives) override;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 copies of f32 parameters, which products of bf16 activations on GPUs read: without them they
-// would round their weights each time they run. The copies lie in an arena of their own, at the
-// offsets of the parameters. The kernel that updates a parameter writes its copy, too; whoever else
-// writes parameters refreshes it.
+// bf16 copies of f32 parameters. Products of bf16 activations read them on GPUs; without copies
+// they would round their weights each time they run. The copies lie in an arena of their own, at
+// the offsets of the parameters. The kernel that updates a parameter also writes its copy; other
+// code that writes parameters must refresh the copies.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@ namespace syntra {
 
 class RoundedParameters {
  public:
-  // Copies of an arena of so many elements that are all zero. The backend must outlive it.
+  // Makes the copies of an arena of `elements` zeros. The backend must outlive it.
   RoundedParameters(Backend& backend, int64_t elements);
 
   void* data() const { return copies_.data(); }
-  // Enqueues the rounding of these elements of the arena of parameters.
+  // Enqueues the rounding of `parameters`, the elements from `first` on of the arena of parameters.
   void Refresh(const TensorView& parameters, int64_t first);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds the training of a run on one rank: its directory, who owns it, what it was asked
-// for, and what identifies it.
+// The surroundings of a run's training on one rank: its directory and the directory's owner,
+// requests to it, and its identity.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ struct Chief {
   explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
   RunLock lock;  // checked before anything is written
   RunStatus status;
-  // Opened when it is known at which step the run stands.
+  // Opened once it is known at which step the run stands.
   std::optional<MetricsLog> metrics;
   std::optional<EventLog> events;
   std::optional<SampleLog> samples;  // with evaluation.samples, or where a file is left of it
@@ -42,9 +42,9 @@ struct Chief {
   std::optional<PrometheusFile> prometheus;
   std::optional<Progress> progress;
 
-  // Numbers of a step or an evaluation, for programs, TensorBoard and Prometheus.
+  // Records the numbers of a step or an evaluation for programs, TensorBoard and Prometheus.
   void Record(int64_t step, const NamedValues& values);
-  // What happened to the run (event_log.h).
+  // Records an event of the run (event_log.h).
   void RecordEvent(const std::string& event, int64_t step, const Json& facts = Json::object());
 };
 
@@ -57,7 +57,7 @@ struct RunContext {
   bool is_chief() const { return chief.has_value(); }
   // Whether any rank was asked to stop; collective.
   bool AnyRankStops();
-  // For tests: as if this rank had been asked to stop, where the failpoint is set.
+  // For tests: if the failpoint is set, behaves as if this rank had been asked to stop.
   void MaybeAskToStop(const char* failpoint, int64_t step) const;
 
   Clock::time_point started = Clock::now();  // of this process's part of the run, since a rollback
@@ -72,18 +72,19 @@ struct RunContext {
   std::optional<Requests> requests;
   RunIdentity identity;
   std::shared_ptr<const TrainingPlan> plan;  // as the preflight made it
-  // Open from before the run prunes it until the run has its parameters.
+  // Opened before the run can prune it, and kept open until the run has its parameters.
   std::optional<InitialModel> initial;
-  // What is recorded now (train.profile); null: nothing.
+  // The trace that is being recorded (train.profile); null: none.
   std::shared_ptr<Trace> trace;
 };
 
 // The batches of an evaluation under the watchdog: each is a phase, whose time begins anew whenever
-// the ranks meet. What comes before the first one is a phase that is not measured.
+// the ranks meet. The time before the first batch is a phase that is not measured.
 class WatchedBatches {
  public:
   WatchedBatches(RunContext& run, int64_t step);
-  // Before each batch; collective. Whether any rank was asked to stop, so that there is none.
+  // To be called before each batch; collective. Returns whether any rank was asked to stop; then
+  // there is no next batch.
   bool Stop();
 
  private:

@@ -8,10 +8,11 @@
 
 namespace syntra {
 
-// The SentencePiece model that data.tokenizer names. Where it names none, the one in the newest
-// checkpoint of the run directory or, if that has no checkpoints, in the newest of
-// checkpoint.initial: checkpoints hold their tokenizer. `initial` is what that is, if it has been
-// opened. Throws Error(kConfig) if none of them has one, and as Tokenizer.
+// Opens the SentencePiece model that data.tokenizer names. Where it names none, opens the one in
+// the newest checkpoint of the run directory or, if that has no checkpoints, in the newest of
+// checkpoint.initial: checkpoints hold their tokenizer. `initial` is the model of
+// checkpoint.initial, if it has been opened. Throws Error(kConfig) if none of them has a tokenizer,
+// and as Tokenizer does.
 Tokenizer OpenTokenizer(const Config& config,
                         const std::optional<InitialModel>& initial = std::nullopt);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of ranks that share the optimizer's state: every rank writes what it holds of it,
-// rank 0 also the parameters, which all have. Nothing here is collective: the caller carries texts
-// between ranks.
+// Checkpoints of ranks that share the optimizer's state: every rank writes its part of the state,
+// and rank 0 also writes the parameters, which all ranks have. Nothing here is collective: the
+// caller carries texts between ranks.
 #pragma once
 
 #include <memory>

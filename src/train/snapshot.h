@@ -47,14 +47,15 @@ struct RunPosition {
   std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
 };
 
-// Steps from one evaluation that is saved to the next: finetuning saves what it evaluates. 0: none.
+// The number of steps from one evaluation whose model is saved to the next: finetuning saves every
+// model that it evaluates. 0: none.
 int64_t SavedEvaluationsEvery(const Config& config);
-// The steps after which a run with this configuration saves in any case. If these are only its
-// first and its last, all checkpoints count alike.
+// The steps after which a run with this configuration saves by schedule. If these are only its
+// first and its last, all checkpoints count as scheduled.
 SaveSchedule ScheduleOf(const Config& config);
 
-// What a checkpoint says of the run besides its tensors, and how it is kept: only while the run has
-// its directory.
+// InfoOf: what a checkpoint says of the run besides its tensors. OptionsOf: how the checkpoint is
+// kept; it is committed only while the run has its directory.
 CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position);
 SaveOptions OptionsOf(const Config& config, const RunLock& lock);
 
@@ -66,23 +67,24 @@ void RequireFinite(const std::string& bad, int64_t step, const Path& root);
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
                   std::span<const TensorRecord> state, const SaveOptions& options);
 
-// Reads what the replica holds of every tensor, and where the run's first parameters came from.
-// Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.
+// Reads the replica's part of every tensor, and where the run's first parameters came from. Throws
+// Error(kCheckpoint) if names or shapes differ, or values are not finite.
 RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* identity);
 
-// Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
+// Reads the parameters only, for example to evaluate. Throws Error(kCheckpoint) as LoadSnapshot
+// does.
 void LoadParameters(Checkpoint& checkpoint, EvaluationReplica& replica);
 
 // The configuration that the checkpoint was made with.
 Config ConfigOf(const Path& path, const CheckpointInfo& info);
-// The same under overrides. Where the checkpoint holds its tokenizer, data.tokenizer is only set if
-// an override sets it.
+// That configuration with overrides applied. Where the checkpoint holds its tokenizer,
+// data.tokenizer is set only if an override sets it.
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
                 const ConfigPurpose& purpose = kForModel);
 
 // The tokenizer of ConfigOf: the checkpoint's own, or the one that data.tokenizer names. Throws
-// Error(kData) if that is another than the model was trained with, Error(kConfig) if there is
-// neither or the model has no row for some of its ids.
+// Error(kData) if the model was trained with another tokenizer, Error(kConfig) if there is neither
+// or if the model has no row for some of its ids.
 Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config);
 
 // The identity of the tokenizer that the parameters were trained with (Tokenizer::identity); "" if

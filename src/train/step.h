@@ -18,13 +18,13 @@
 
 namespace syntra {
 
-// What a rank tells the others with a step.
+// The facts that a rank shares with the others in each step.
 struct RankNote {
   bool stop = false, save = false;  // its wishes
   double data_seconds = 0;          // it waited for its batches
 };
 
-// What became of a step, with sums over the global batch.
+// The outcome of a step, with sums over the global batch.
 struct StepResult : UpdateOutcome {
   double learning_rate = 0;
   double slots = 0;         // of inputs and targets, all ranks, padding included
@@ -36,13 +36,14 @@ struct StepResult : UpdateOutcome {
   std::vector<double> rank_seconds;
 };
 
-// The peak of all ranks together, in operations a second; NaN if any rank's is unknown. All measure
-// at once, as they will compute: a processor's clock depends on how many of its cores work.
+// The peak of all ranks together, in operations a second; NaN if any rank's is unknown. All ranks
+// measure at the same time, since they will compute at the same time: a processor's clock depends
+// on how many of its cores work.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type);
 
 class StepRunner {
  public:
-  // The replica is that of this rank; its plan is for so many ranks.
+  // `replica` is that of this rank; its plan is for as many ranks as `ranks` has.
   StepRunner(Replica& replica, Communicator& ranks);
 
   // Steps that the optimizer had made before the run's first one; 0 unless set.
@@ -50,23 +51,24 @@ class StepRunner {
   // This rank's micro-batches of a batch, whose number is that of the step unless the run rolled
   // back.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t batch) const;
-  // Operations on them, forward and backward.
+  // The operations of a step on these batches, forward and backward.
   double Flops(std::span<const Batch> batches) const;
-  // What the device does is added to `trace`, if there is one. Where ranks share the parameters,
-  // the new ones may still be on their way to this rank: only another Run may follow without
-  // FinishGathers.
+  // Makes a step. The device's work is added to `trace`, if there is one. Where ranks share the
+  // parameters, the new ones may still be on their way to this rank when this returns: before
+  // anything but another Run, call FinishGathers.
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note,
                  Trace* trace = nullptr);
-  // Whatever is enqueued from now on finds the parameters complete. The host does not wait.
+  // Makes work that is enqueued from now on find the parameters complete. The host does not wait.
   void FinishGathers();
 
  private:
-  // What the sums over the step's examples are divided by, on all ranks together.
+  // The step's facts for its programs. Sums over the step's examples are divided by counts of all
+  // ranks.
   BatchFacts FactsOf(const std::vector<Batch>& batches, int64_t step);
   double InverseDenominator(const std::vector<Batch>& batches);
   // 1 over the sum of the ranks' counts.
   double InverseSum(double count);
-  // `note` and what `result` has of this rank, to be known by all.
+  // Shares `note` and this rank's part of `result` with all ranks.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
   bool in_pieces() const { return plan_.bucket_elements() > 0; }
   // Null where nothing is recorded.
@@ -75,12 +77,12 @@ class StepRunner {
   // pieces. `spoilt`: for tests, with a NaN in them.
   void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts, bool spoilt);
   void StartSum(ElementRange piece, bool spoilt);
-  // The oldest of those that were started.
+  // Finishes the oldest sum that was started.
   void FinishSum();
   void FinishGather();
   // Each rank updates its own share; gathering the new parameters overlaps with the work that
-  // follows. Ends the phase kReduce: the norm of the gradients is computed of each piece once it is
-  // summed.
+  // follows. Ends the phase kReduce, which includes the norm of the gradients: its part of each
+  // piece is computed once the piece is summed.
   void Update(const UpdateFacts& facts);
   // Collective.
   std::string FirstBadGradient();
@@ -93,7 +95,8 @@ class StepRunner {
   const BatchPartition& partition_;
   std::vector<std::shared_ptr<Exposure>> exposed_;  // what the ranks sum and bring together
   std::optional<GradientTree> tree_;                // with train.reduction EXACT
-  // What was started and is not finished: ranges of the arena of gradients, and so many gathers.
+  // Collectives that were started and are not finished: the ranges of the arena of gradients being
+  // summed, and the number of gathers.
   std::deque<ElementRange> sums_;
   size_t gathers_ = 0;
   PhaseClock clock_;

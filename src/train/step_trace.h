@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step does on the device, as spans of a trace: its phases and, inside of them, the
+// Records a step's work on the device as spans of a trace: its phases and, inside of them, the
 // instructions of its programs.
 //
-// All times are the device's, measured by events. The host's clock stands beside them at the start
-// of the step, where the device has nothing to do: on a GPU an event there is reached within
+// All times are the device's, measured by events. They are related to the host's clock at the start
+// of the step, when the device has nothing to do: on a GPU an event is then reached within
 // microseconds.
 #pragma once
 
@@ -17,14 +17,14 @@ namespace syntra {
 
 class StepTrace {
  public:
-  // A step begins. `ops`: instructions, too; on a GPU they are then enqueued one by one instead of
-  // as a CUDA graph. All must outlive it.
+  // Begins a step. `ops`: records instructions, too; on a GPU they are then enqueued one by one
+  // instead of as a CUDA graph. All arguments must outlive it.
   StepTrace(Trace& trace, Device& device, PhaseClock& clock, bool ops)
       : trace_(trace), device_(device), clock_(clock), ops_(ops), begin_(Clock::now()) {}
 
-  // For the run of a program that comes next; null without ops.
+  // The times of the program run that comes next; null without ops.
   RunTimes* NextRun() { return ops_ ? &runs_.emplace_back() : nullptr; }
-  // Ranks begin to add a piece of their gradients.
+  // Notes that the ranks begin to add a piece of their gradients.
   void StartsSum(int64_t elements);
   // Adds all spans to the trace. The device must have done the step's work.
   void Finish();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Class ids: what an architecture that tells classes (model/architecture.h) learns instead of text.
+// Class ids, which an architecture that predicts classes (model/architecture.h) learns instead of
+// text.
 #pragma once
 
 #include <memory>

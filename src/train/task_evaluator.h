@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a model on a task: has it answer every validation example, unpacked, and computes the
+// Judges a model on a task: lets it answer every validation example, unpacked, and computes the
 // task's metrics.
 #pragma once
 
@@ -25,25 +25,26 @@ NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
 void WritePredictions(const Path& directory, const std::string& name, const Task& task,
                       const Answers& answers);
 
-// For results of these tasks, none yet.
+// An empty TaskResults for these tasks.
 TaskResults ResultsOf(std::span<const TaskData> tasks);
 
 class TaskEvaluator : public Evaluator {
  public:
-  // Both must outlive it. `is_saved`: whether the model of this step is; the same on all ranks.
+  // Both must outlive it. `is_saved`: whether the model of this step is saved; the same on all
+  // ranks.
   TaskEvaluator(const TaskData& data, Answerer& answerer,
                 std::function<bool(int64_t step)> is_saved)
       : data_(data), answerer_(answerer), is_saved_(std::move(is_saved)) {}
 
-  // Values are called MetricKey(task, value), and "cola_invalid" is the percentage of answers that
-  // are no label. There is an UnsavedKey where the model is not saved.
+  // Values are named MetricKey(task, value), and "cola_invalid" is the percentage of answers that
+  // are not a label. The values include an UnsavedKey if the model is not saved.
   std::optional<EvaluationResult> Evaluate(int64_t step,
                                            const std::function<bool()>& stop) override;
 
   const TaskData& data() const { return data_; }
   // The result of the last evaluation.
   const TaskResult& result() const { return result_; }
-  // By PredictionsName.
+  // The answers of the last evaluation, by PredictionsName.
   const std::map<std::string, Answers>& answers() const { return answers_; }
 
  private:

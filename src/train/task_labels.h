@@ -13,10 +13,10 @@
 
 namespace syntra {
 
-// Throws Error(kConfig) if a label is no text that the tokenizer gives back, or is longer than a
-// row of targets: no answer would ever be right. Labels that are only ranked need not be given
-// back, but must differ in their tokens. A benchmark's labels cannot be chosen: returns what is
-// wrong with them, one text each.
+// Throws Error(kConfig) if the tokenizer does not reproduce a label, or if a label is longer than a
+// row of targets: no answer would ever be right. Labels that are only ranked need not be
+// reproduced, but must differ in their tokens. A benchmark's labels cannot be chosen, so for these
+// it returns what is wrong, one text each.
 std::vector<std::string> CheckTaskLabels(const Config& config, const Tokenizer& tokenizer,
                                          std::span<const std::unique_ptr<Task>> tasks);
 

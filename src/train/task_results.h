@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a finetuning run has reached: the best evaluation of each task, the predictions made there,
+// The results of a finetuning run: the best evaluation of each task, the predictions made there,
 // and the average over the tasks, as the Synthesizer paper reports them (best checkpoint per task).
 #pragma once
 
@@ -20,9 +20,9 @@ namespace syntra {
 struct TaskResult {
   std::string task;
   NamedValues values;
-  bool is_saved = true;  // the model; else it cannot be kept as the best
+  bool is_saved = true;  // whether the model is; else it cannot be kept as the best
 
-  // What decides which checkpoint is the best: the mean of the values.
+  // The mean of the values, which decides which checkpoint is the best.
   double Score() const;
 };
 
@@ -38,7 +38,8 @@ class TaskResults {
   explicit TaskResults(std::vector<std::string> tasks = {}, std::set<std::string> not_averaged = {})
       : tasks_(std::move(tasks)), not_averaged_(std::move(not_averaged)) {}
 
-  // True if it is the task's best now: saved, and better than the others or the later of equals.
+  // Adds a result. True if it is now the task's best: its model is saved, and it is better than the
+  // others or the latest of equals.
   bool Add(int64_t step, TaskResult result);
   // Adds what metrics.jsonl says of the evaluations before `step`.
   void AddHistory(const Path& metrics, int64_t step);
@@ -47,8 +48,8 @@ class TaskResults {
   // The mean over the tasks that have a result of the means of their values; nothing where none of
   // them is averaged.
   std::optional<double> Average() const;
-  // The same of other values of these tasks; nothing where those of one are missing, too, since
-  // averages over different tasks do not compare.
+  // As Average, of other values of these tasks. Also nothing where the values of a task are
+  // missing, since averages over different tasks cannot be compared.
   std::optional<double> AverageOf(const std::map<std::string, NamedValues>& values) const;
   // {"tasks": {"cola": {"matthews": 53.1}}, "average": 53.1, "step": 1000, "best_steps": {...}}.
   // The average is null where there is none.

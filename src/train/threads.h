@@ -6,7 +6,7 @@
 
 namespace syntra {
 
-// train.threads, where it is set. Without it they stay as many as they are.
+// Sets the number of threads to train.threads, where that is set; else leaves it as it is.
 void ChooseThreads(const TrainConfig& config);
 
 }  // namespace syntra

@@ -20,7 +20,7 @@
 
 namespace syntra {
 
-// What is trained, on one rank.
+// The state of a training on one rank.
 struct TrainingState {
   TrainingState(RunContext& run, TrainingData training_data);
 
@@ -35,28 +35,29 @@ struct TrainingState {
   int64_t saved_step = -1;  // of the newest checkpoint
 };
 
-// What a run learns from and is judged by: where pretraining and finetuning differ. All calls are
-// collective.
+// The data that a run learns from and is judged by, in which pretraining and finetuning differ. All
+// calls are collective.
 class Workload {
  public:
   virtual ~Workload() = default;
-  // Makes on disk what the run reads. False if a rank was asked to stop.
+  // Prepares the files that the run reads. False if a rank was asked to stop.
   virtual bool Prepare(RunContext& run) = 0;
-  // Opens it, and puts its digests and the tokenizer into run.identity.
+  // Opens the prepared data, and puts its digests and the tokenizer into run.identity.
   virtual TrainingData Open(RunContext& run) = 0;
-  // After Open, for the log: "1,000 documents, 2.1M tokens".
+  // Describes the data for the log, after Open: "1,000 documents, 2.1M tokens".
   virtual std::string DescribeData() const = 0;
-  // How the model is judged; after Open. Both outlive the evaluators.
+  // The evaluators that judge the model; after Open. Both arguments outlive them.
   virtual std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                              TrainingState& state) = 0;
   // Whether every model that is evaluated is saved first, so that the best one can be kept.
   virtual bool saves_evaluated() const { return false; }
   // Whether a run that has diverged may go back to an earlier checkpoint.
   virtual bool may_roll_back() const { return true; }
-  // All evaluators have judged the model as it is after `step`; never called where there are none.
+  // Called when all evaluators have judged the model as it is after `step`; never called where
+  // there are no evaluators.
   virtual void Evaluated(RunContext&, TrainingState&, int64_t /*step*/) {}
-  // Everything is trained, saved and evaluated; what the replica holds is not needed any more.
-  // False if a rank was asked to stop.
+  // Called when everything is trained, saved and evaluated; the replica's contents are not needed
+  // any more. False if a rank was asked to stop.
   virtual bool Finish(RunContext&, TrainingState&) { return true; }
 };
 

@@ -14,7 +14,8 @@ namespace syntra {
 
 struct ValidationSample {
   int64_t example = 0;  // its number
-  // A text with gaps and what fills them; or the first half of a text and the second.
+  // A text with gaps, which `target` fills; or the first half of a text, of which `target` is the
+  // second half.
   DecodeRequest request;
   std::vector<int32_t> target, output;
 };
@@ -27,11 +28,11 @@ int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples);
 std::vector<ValidationSample> ReadSamples(const ValidationData& data, const Tokenizer& tokenizer,
                                           int64_t count, bool goes_on);
 
-// Collective: the model's outputs.
+// Fills in the model's outputs. Collective.
 void AnswerSamples(std::span<ValidationSample> samples, BatchDecoder& decoder, Communicator& ranks,
                    const OnBatch& on_batch = {});
 
-// All of it, where documents end inside.
+// The text of all the ids, even where documents end inside.
 std::string SampleText(const Tokenizer& tokenizer, std::vector<int32_t> ids);
 
 }  // namespace syntra
