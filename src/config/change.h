@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run that continues from a checkpoint does with a configuration that differs: the `change`
-// options of the schema.
+// Decides what happens if a run continues from a checkpoint with a different configuration, by the
+// `change` options of the schema.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace syntra {
 
-// What a run that continues does with a change of the field at `path`, such as "optimizer.beta1" or
+// What a continued run does with a change of the field at `path`, such as "optimizer.beta1" or
 // "data.train[0]": the field's own option, or that of the innermost message around it that has one,
 // or REFUSED.
 Change ChangeOf(std::string_view path);
 
-// "path: before -> now" for each field that differs, by what a run that continues does with it.
+// "path: before -> now" for each field that differs, grouped by what a continued run does with it.
 struct ConfigChanges {
   std::vector<std::string> refused, scheduled, free;
 };

@@ -11,8 +11,8 @@
 
 namespace syntra {
 
-// What a command is going to use. The model and all numbers are always checked; files and required
-// fields only where they are needed.
+// The parts of a configuration that a command is going to use. The model and all numbers are always
+// checked; files and required fields only where a command needs them.
 struct ConfigPurpose {
   bool training_data = false;    // data.train
   bool validation_data = false;  // data.validation
@@ -30,20 +30,20 @@ inline constexpr ConfigPurpose kForFinetuning = {.run = true, .tasks = true};
 inline constexpr ConfigPurpose kForEvaluation = {.validation_data = true, .tokenizer = true};
 inline constexpr ConfigPurpose kForGeneration = {.tokenizer = true};
 
-// Text-format files, each laid over the ones before it, then overrides in order: `a.b=value` or
-// message text. Scalars and lists replace, messages merge, another kind of a oneof replaces. Paths
-// are relative to the working directory.
+// Loads text-format files, each laid over the ones before it, then applies overrides in order:
+// `a.b=value` or message text. Scalars and lists replace, messages merge, another kind of a oneof
+// replaces. Paths are relative to the working directory.
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
                   const ConfigPurpose& purpose);
 
-// Throws ConfigError with what cannot be read: files that are missing, wrong syntax, unknown
-// fields.
+// Throws ConfigError that lists what cannot be read: missing files, wrong syntax, unknown fields.
 void CheckReadable(std::span<const std::string> files, std::span<const std::string> overrides);
 
-// What they say as far as it can be read. Nothing is checked, and no error is thrown.
+// Reads files and overrides as far as they can be read. Checks nothing and throws no error.
 Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides);
 
-// Text that lies below all files: of a model that a run starts from, whose kinds of mixers stay.
+// Text that lies below all files: the configuration of a model that a run starts from, whose kinds
+// of mixers are kept.
 struct BaseConfig {
   std::string source;  // names it in errors
   std::string text;
@@ -51,11 +51,12 @@ struct BaseConfig {
 Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files,
                       std::span<const std::string> overrides, const ConfigPurpose& purpose);
 
-// Text that was saved before, e.g. with a checkpoint, under overrides; `source` names it in errors.
+// Parses text that was saved before, for example with a checkpoint, and applies overrides; `source`
+// names it in errors.
 Config ParseConfig(const std::string& source, std::string_view text,
                    std::span<const std::string> overrides, const ConfigPurpose& purpose);
 
-// A configuration made in memory.
+// Checks a configuration that was made in memory.
 void ValidateConfig(const Config& config, const ConfigPurpose& purpose);
 
 }  // namespace syntra

@@ -7,9 +7,9 @@
 
 namespace syntra {
 
-// What the field at a dotted path (list indices are ignored) is: type, default, rule, the schema's
-// comment, its synonyms, what a run that continues does with another value, and the allowed values
-// or the tree of its fields. A bare name stands for every field of that name, or with that synonym:
+// Describes the field at a dotted path (list indices are ignored): its type, default, rule, the
+// schema's comment, its synonyms, what a continued run does with another value, and the allowed
+// values or the tree of its fields. A bare name stands for every field with that name or synonym:
 // the first four are explained, the others listed.
 // Throws Error(kConfig) with a suggestion if there is none.
 std::string ExplainField(const std::string& place);

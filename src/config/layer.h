@@ -19,8 +19,8 @@ namespace syntra {
 class FieldLocations {
  public:
   void Set(const std::string& path, const Location& where);
-  // The same of a message on the way to a field that an override sets: it says nothing of the
-  // message's other fields.
+  // Records the place of a message on the way to a field that an override sets. The override says
+  // nothing of the message's other fields.
   void SetOnTheWay(const std::string& path, const Location& where) { places_[path] = where; }
   const Location* Find(const std::string& path) const;
   // The place of the field or, if it is not set, of the innermost message around it that is.
@@ -31,7 +31,7 @@ class FieldLocations {
   // Forgets the field and all that is inside it.
   void EraseTree(const std::string& path);
   void MergeFrom(const FieldLocations& other);
-  // Takes over what `other` knows of the field and all that is inside it.
+  // Copies the places of the field and of everything inside it from `other`.
   void CopyTree(const FieldLocations& other, const std::string& path);
 
  private:
@@ -46,7 +46,7 @@ class FieldLocations {
 struct Layer {
   Config config;
   FieldLocations locations;
-  // Fields with errors: what depends on them cannot be judged.
+  // Fields with errors; checks that depend on them are left out.
   std::set<std::string> broken;
 
   bool IsBroken(const std::string& path) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands after --set.
+// Parses the text after --set.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace syntra {
 
 // Parses `a.b=value`, `list[0].b=value` or message text such as `a { b: value }` into `layer`,
-// whose config must be empty. `lower` is what it will be laid over; it holds the elements that an
-// index refers to.
+// whose config must be empty. `lower` is the layer below; it holds the elements that an index
+// refers to.
 void ParseOverride(const std::string& assignment, const Layer& lower, Layer* layer,
                    Problems* problems);
 

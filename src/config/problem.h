@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a configuration, and where. All problems are collected and reported together.
+// Problems of a configuration and their places. All problems are collected and reported together.
 #pragma once
 
 #include <string>

@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// Adds a problem of the field at `path`, unless the field counts as broken already. Its place is
-// where the field is set, or else where the message around it is, or else `fallback`.
+// Adds a problem with the field at `path`, unless the field counts as broken already. The problem's
+// place is where the field is set, or else where the message around it is, or else `fallback`.
 void AddFieldProblem(const Layer& layer, const Location& fallback, const std::string& path,
                      const std::string& message, Problems* problems);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was probably meant by an unknown field or enum value: by its meaning (the `synonym`s of the
-// schema, names that belong elsewhere), then by its spelling.
+// Suggests what was meant by an unknown field or enum value, first by meaning (the `synonym`s of
+// the schema, names that belong elsewhere), then by spelling.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -19,10 +19,11 @@ struct UnknownField {
   std::string last = {};  // the last name of the path, if it goes on after `name`
 };
 
-// What a field is also called, and names of what stands elsewhere in its place.
+// Other names for a field, and names that other programs have for settings that this field
+// replaces.
 std::vector<std::string> Synonyms(const google::protobuf::FieldDescriptor& field);
 std::vector<Counterpart> Counterparts(const google::protobuf::FieldDescriptor& field);
-// The names of both.
+// The names of a field's synonyms and counterparts.
 std::vector<std::string> OtherNames(const google::protobuf::FieldDescriptor& field);
 
 // Paths of the fields that were probably meant: several where one name stands for several.
@@ -40,8 +41,8 @@ std::string UnknownValueMessage(const google::protobuf::EnumDescriptor& type,
 // Dotted paths of all fields that `name` is the name or a synonym of, without list indices.
 std::vector<std::string> FieldsCalled(std::string_view name);
 
-// The same, of mixers the usual one alone, and where they lie the least deep; or `name`, if it is
-// the path of a field.
+// As FieldsCalled, but of mixers only the usual one, and only the fields that lie least deep; or
+// `name`, if it is the path of a field.
 std::vector<std::string> FieldsMeant(std::string_view name);
 
 // "model.mixer.attention.term[0].random" -> "model.mixer.attention.term.random".

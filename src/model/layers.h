@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a model as its configuration lists them, in either of its forms: so many that are
-// alike, or one group after another.
+// The layers of a model as its configuration lists them, in either of two forms: a number of equal
+// layers, or one group after another.
 #pragma once
 
 #include <optional>
@@ -33,8 +33,9 @@ struct LayerGroup {
 // 1 to 256 layers.
 std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side);
 
-// What limits the length of the stack's sequences: its mixers' tables and that of learned
-// positions. The fields are paths inside ModelConfig; one that several groups have is there once.
+// The limits on the length of the stack's sequences, which come from the tables of its mixers and
+// of learned positions. The fields are paths inside ModelConfig; a limit that several groups have
+// is listed once.
 std::vector<LengthLimit> LengthLimitsOf(const ModelConfig& model, Side side);
 
 int64_t LayerCount(const ModelConfig& model, Side side);
@@ -43,14 +44,14 @@ int64_t LayerCount(const ModelConfig& model, Side side);
 // else the model as it is.
 ModelConfig ShortForm(const ModelConfig& model);
 
-// The same model, in which each listed layer names its mixer and its feed-forward network.
+// The same model, written so that each listed layer names its mixer and its feed-forward network.
 ModelConfig WithNamedSublayers(const ModelConfig& model);
 
 // The layers that the model lists; none in the short form.
 std::vector<LayerConfig*> ListedLayers(ModelConfig* model);
 
-// Reports what the model cannot be: what its mixers refuse, and mixers, layers and stacks that do
-// not fit together. `report` is that of ModelConfig.
+// Reports what makes the model impossible: settings that its mixers refuse, and mixers, layers and
+// stacks that do not fit together. `report` is that of ModelConfig.
 void ValidateModel(const ModelConfig& model, const FieldReport& report);
 
 }  // namespace syntra

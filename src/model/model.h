@@ -17,10 +17,10 @@ class Model {
 
   const ModelConfig& config() const { return config_; }
   const Architecture& architecture() const { return ArchitectureOf(config_); }
-  // One that the architecture has. A decoder's cross-attention reads the encoder's output as its
-  // memory.
+  // The stack of a side that the architecture has. A decoder's cross-attention reads the encoder's
+  // output as its memory.
   const Stack& stack(Side side) const { return stacks_.at(side); }
-  // Whether a stack does.
+  // Whether any stack ponders (Stack::ponders).
   bool ponders() const;
 
   // The shared embedding [V, D], and rows of it, scaled where the model says so, for ids i32 [B,
@@ -28,11 +28,11 @@ class Model {
   Value EmbeddingTable(const Scope& root) const;
   Value Embed(const Scope& root, Value ids) const;
 
-  // What a stack reads of a batch: the program inputs <side>_ids, <side>_segments and, where the
-  // stack reads them, <side>_positions and <side>_prefix_ends, i32 [rows, length].
+  // Declares what a stack reads of a batch: the program inputs <side>_ids, <side>_segments and,
+  // where the stack reads them, <side>_positions and <side>_prefix_ends, i32 [rows, length].
   StackInput ReadBatch(const Scope& root, Side side, int64_t rows, int64_t length) const;
-  // What the decoder reads at a step: the program inputs decoder_ids i32 [rows, 1] and start i32
-  // [1].
+  // Declares what the decoder reads at a step: the program inputs decoder_ids i32 [rows, 1] and
+  // start i32 [1].
   StackStep ReadStep(const Scope& root, int64_t rows) const;
 
   // The matrix of the output layer [V, D], or [classes, D], and the factor on its logits: the
@@ -40,7 +40,7 @@ class Model {
   // factor is 1 as well for scaled embeddings, which start smaller by as much.
   Value OutputTable(const Scope& root) const;
   double LogitScale() const;
-  // The id that row 0 of the matrix stands for: 0 of tokens, 1 of classes, since 0 is padding.
+  // The id for which row 0 of the matrix stands: 0 with tokens, 1 with classes, since 0 is padding.
   int64_t FirstTarget() const;
 
  private:

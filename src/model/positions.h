@@ -12,7 +12,7 @@ namespace syntra {
 // `root`: encoder and decoder have them in common.
 Value PositionVectors(const Scope& root, const ModelConfig& model, Value positions, int64_t length);
 
-// That of a decode step, in which all rows are at one position, i32 [1]: [1, width].
+// The vector of a decode step, in which all rows are at one position, i32 [1]: [1, width].
 Value PositionVector(const Scope& root, const ModelConfig& model, Value position, int64_t length);
 
 // `report` is that of ModelConfig.

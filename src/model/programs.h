@@ -20,7 +20,7 @@ struct LossOptions {
 // Outputs: loss f32 [1], in training with all that is added to it; statistics f32 [3], by slot
 // (kernels/math/loss_statistics.h).
 
-// A model's parameters, declared as its programs would, in arenas that so many ranks can share
+// Declares a model's parameters as its programs would, in arenas that `ranks` ranks can share
 // equally.
 ParameterStore DeclareParameters(const Model& model, int ranks = 1);
 
@@ -28,9 +28,9 @@ Program EvaluationProgram(const Model& model, const ParameterStore& parameters, 
                           const BatchShape& shape);
 
 // The log-probabilities of given targets, several for each input, whose encoder pass they share
-// where there is an encoder. Inputs: the tensors of a batch with so many targets for each input.
-// Slots with a target below 0 do not count; rows are not packed. Output: log_probabilities f32
-// [rows * targets_per_input, T], 0 in slots that do not count.
+// where there is an encoder. Inputs: the tensors of a batch with `targets_per_input` targets for
+// each input. Slots with a target below 0 do not count; rows are not packed. Output:
+// log_probabilities f32 [rows * targets_per_input, T], 0 in slots that do not count.
 Program ScoringProgram(const Model& model, const ParameterStore& parameters, DType activations,
                        const BatchShape& shape, int64_t targets_per_input);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a layer that is applied again and again a Universal Transformer (Dehghani et al.
-// 2019): the signal of the step, and adaptive computation time.
+// The parts of a Universal Transformer (Dehghani et al. 2019) beside the layer that it applies
+// repeatedly: the signal of the step, and adaptive computation time.
 #pragma once
 
 #include "model/layers.h"
@@ -22,14 +22,14 @@ Value AddStepSignal(const Scope& layer, const ModelConfig& model, const LayerGro
 //   rest = halts (1 - halted),              halted' = halted + p running'
 //   weight = p running' + rest,             output' = weight s' + (1 - weight) output
 //
-// The state of a position that has halted goes on to change, as others read it. A position has
+// The state of a halted position continues to change, and other positions read it. A position has
 // pondered for sum(running) + sum(rest).
 class Halting {
  public:
   // Begins with `state` [B, T, D], in which every position runs.
   Halting(const Scope& layer, const HaltingConfig& config, Value state);
 
-  // Decides by the state before a step how much the state after it counts.
+  // Decides from the state before a step how much the state after it counts.
   void Decide(const Scope& layer, Value state);
   // Takes the state after the step.
   void Take(const Scope& layer, Value state);

@@ -24,12 +24,13 @@ struct StackInput {
   // input, the row just past that example's inputs; 0 for all others.
   Value prefix_ends;
   Memory memory;  // of a decoder that reads an encoder
-  // Where steps follow, which read T of at most `length` positions; empty: none do.
+  // The states that later decode steps read, if there are any: of T positions out of at most
+  // `length`. Empty: no steps follow.
   MixerState state;
   int64_t length = 0;
 };
 
-// One position of sequences of at most `length` positions.
+// The input of a decode step: one position of sequences of at most `length` positions.
 struct StackStep {
   Value embedded;  // [B, 1, D]
   Value start;     // the position, i32 [1]
@@ -49,13 +50,13 @@ class Stack {
   bool ponders() const;
   // Throws Error(kConfig) if some layer cannot decode one position at a time.
   void CheckIsIncremental() const;
-  // Whether Build can write what steps read: all mixers can.
+  // Whether Build can write the states that steps read, because all mixers can.
   bool prefills() const;
 
-  // Final hidden states [B, T, D]. What `recompute` says is not kept for the backward pass. Throws
-  // Error(kConfig) if a mixer does not take so long a sequence.
+  // Returns the final hidden states [B, T, D]. The values that `recompute` names are not kept for
+  // the backward pass. Throws Error(kConfig) if the sequence is too long for a mixer.
   Value Build(const Scope& root, const StackInput& input, TrainConfig::Recompute recompute) const;
-  // Writes what every step reads of the memory's hidden states, once per source.
+  // Writes the values that every step reads of the memory's hidden states, once for each source.
   void Prepare(const Scope& root, Value memory, const MixerState& state) const;
   // [B, 1, D].
   Value BuildStep(const Scope& root, const StackStep& step) const;
@@ -73,7 +74,7 @@ class Stack {
     bool ponders() const { return halts() && group.recurrence->halting().loss_weight() > 0; }
     bool is_last_step() const { return step == group.repeat - 1; }
   };
-  // What the loop over the layers begins with.
+  // The input of the loop over the layers.
   struct Start {
     Value embedded;   // [B, T, D]
     Value positions;  // [B or 1, T, D], to be added; absent: none

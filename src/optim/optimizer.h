@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: the layout of their state, and the program that applies one update to all parameters.
+// Optimizers: the layout of their state, and the program that applies one update to the parameters.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct StateTensor {
   std::vector<ElementRange> held;  // of its elements, row-major; one after the other
   int64_t offset = 0;              // of these, in elements
 
-  // What an optimizer of these ranges of the arena of parameters holds.
+  // The elements that an optimizer of these ranges of the arena of parameters holds.
   std::vector<ElementRange> HeldOf(std::span<const ElementRange> arena) const;
 };
 
@@ -50,16 +50,17 @@ class Optimizer {
   // The program that updates the trainable parameters of the optimizer's ranges in place from the
   // gradient arena, with clipping as configured. If the gradients or the objective
   // (program/step_sums.h) are not finite, it changes nothing.
-  // It begins with the sums of squares of the parts' gradients, in their order: its first
-  // block_sum_ends()[i] instructions read the parts up to the i-th alone. Where ranks share the
-  // parameters, they exchange these sums before the rest runs.
+  // The program begins with the sums of squares of the parts' gradients, in the order of the parts:
+  // its first block_sum_ends()[i] instructions read only the parts up to the i-th. Where ranks
+  // share the parameters, they exchange these sums before the rest runs.
   // Input: "hyper", which the caller sets to Hyper() before each run.
   // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose
   // gradient scale is that with clipping, NaN if nothing was changed; "objective" f32[1] and
   // "statistics" (math/loss_statistics.h), the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
   std::vector<size_t> block_sum_ends() const;
-  // By slot (math/hyperparameters.h). The gradient scale is that before clipping, 1.
+  // The hyperparameters by slot (math/hyperparameters.h). The gradient scale is 1, as before
+  // clipping.
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
  protected:
@@ -74,7 +75,7 @@ class Optimizer {
                             std::span<const Value> state, Value hyper) const = 0;
 
  private:
-  // The blocks' sums, of which the program makes its own; f32[blocks, 1].
+  // The sums of the blocks, f32[blocks, 1]. The program writes those of the optimizer's parts.
   Value BlockSums(ProgramBuilder& builder) const;
   // Records the update of these elements of a parameter. Their state begins `behind` elements into
   // the parameter's state.
@@ -94,7 +95,7 @@ class Optimizer {
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
                                          std::span<const ElementRange> parts);
-// The same for whole parameters.
+// An optimizer of all parameters as a whole.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters);
 

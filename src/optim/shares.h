@@ -12,8 +12,8 @@
 
 namespace syntra {
 
-// What an optimizer's update cannot be cut below: an element, or a tensor where the update of each
-// element follows from all of them.
+// The smallest unit into which an optimizer's update can be cut: an element, or a tensor where the
+// update of each element depends on all of them.
 enum class UpdateGrain { kElement, kTensor };
 UpdateGrain GrainOf(const OptimizerConfig& config);
 
@@ -23,14 +23,14 @@ struct SharedPiece {
   Shares shares;  // of these
 };
 
-// The pieces in which gradients are summed (ParameterStore::Pieces), shared by so many ranks. By
-// element the ranks have equal parts of every piece, if the arena was made for so many ranks
-// (ParameterStore::ShareEqually). By tensor a rank has neighbours in the order of the arena, and
-// the largest share of the arena is as small as it can be.
+// The pieces in which gradients are summed (ParameterStore::Pieces), shared by `ranks` ranks. With
+// kElement the ranks have equal parts of every piece, if the arena was made for that number of
+// ranks (ParameterStore::ShareEqually). With kTensor a rank has tensors that are neighbours in the
+// arena, and the largest share of the arena is as small as it can be.
 std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
                                       int ranks, int64_t piece_elements);
 
-// What a rank updates of each piece; empty where it updates nothing of it.
+// The part of each piece that a rank updates; empty where it updates nothing of the piece.
 std::vector<ElementRange> PartsOf(std::span<const SharedPiece> pieces, int rank);
 
 // Ranges that do not overlap in the order of the arena; neighbours are one, empty ones are none.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the ranks' collectives take by the alpha-beta model: a message of m bytes over a link
-// takes latency + m / bandwidth (Hockney 1994). Closed forms of the algorithms that serve in
-// dist/: no I/O, nothing is measured. Seconds and bytes throughout.
+// Predicts how long the ranks' collectives take by the alpha-beta model: a message of m bytes over
+// a link takes latency + m / bandwidth (Hockney 1994). Closed forms of the algorithms that dist/
+// uses: no I/O, nothing is measured. Seconds and bytes throughout.
 //
 // Sources: rings, recursive doubling and pairwise exchange: Thakur, Rabenseifner and Gropp 2005,
 // "Optimization of Collective Communication Operations in MPICH"; two trees that each move half
@@ -27,7 +27,7 @@ struct Layout {
   int64_t ranks() const { return int64_t{nodes} * ranks_per_node; }
 };
 
-// Recursive doubling of a vector that is so short that its latency alone counts (the small numbers
+// Recursive doubling of a vector that is so short that only the latency counts (the small numbers
 // of a step): ceil(log2(ranks)) messages.
 double ShortAllReduceSeconds(const Layout& layout, const Link& inside, const Link& between);
 
@@ -42,11 +42,11 @@ struct GpuNetwork {
   double AllReduceSeconds(const Layout& layout, double bytes) const;
   // A ring, (n - 1) / n bytes: of equal shares. An all-gather takes as long.
   double ReduceScatterSeconds(const Layout& layout, double bytes) const;
-  // To one rank, or a broadcast from it, in a chain through which all bytes go: how long it keeps
-  // each rank busy. Of several, whose chains begin at neighbours, a rank begins the next when its
-  // part of the last is done, so ChainLatency counts once for all of them.
+  // A reduction to one rank, or a broadcast from it, in a chain through which all bytes go: how
+  // long it keeps each rank busy. If there are several, whose chains begin at neighbours, a rank
+  // begins the next when its part of the last is done, so ChainLatency counts once for all of them.
   double ReduceSeconds(const Layout& layout, double bytes) const;
-  // Until the first byte has gone through all ranks of a chain.
+  // Seconds until the first byte has gone through all ranks of a chain.
   double ChainLatency(const Layout& layout) const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// A batch is computed in pieces of so many rows. Fixed, since the sums of a piece are rounded to
-// fp32: pieces that followed the number of ranks would change the result.
+// The rows of the pieces in which a batch is computed. The number is fixed, since the sums of a
+// piece are rounded to fp32: if it depended on the number of ranks, so would the result.
 inline constexpr int64_t kPieceRows = 16;
 
 // evaluation.batch_size, or that of training where it is not set.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run fits into memory, before any of it is taken.
+// Checks whether a run fits into memory, before any memory is taken.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 namespace syntra {
 
 // "needs 1.2 GiB, this machine has 15.6 GiB". Throws Error(kResources) if what a run holds at once
-// does not fit into the free memory of the plan's device, or what it holds of the host's memory not
-// into one of `limits`: with the sizes of its parts and the largest micro-batch that fits.
-// `ranks_on_host`: ranks of the run that share the host's memory.
+// does not fit into the free memory of the plan's device, or if its part of the host's memory does
+// not fit into one of `limits`. The error gives the sizes of the parts and the largest micro-batch
+// that fits. `ranks_on_host`: ranks of the run that share the host's memory.
 std::string CheckFits(const TrainingPlan& plan, int ranks_on_host = 1,
                       const std::vector<MemoryLimit>& limits = MemoryLimits());
 

@@ -29,28 +29,28 @@ struct MemoryNeeds {
   // The planned arenas, workspace included, of programs that run one after another in the same
   // memory: of one micro-batch, of an evaluation's largest piece, of decoding, of an update.
   double training = 0, evaluation = 0, decoding = 0, update = 0;
-  // What rank 0, and each other rank, copies into the host's memory where checkpoints are written
-  // beside training.
+  // The bytes that rank 0, and each other rank, copies into the host's memory where checkpoints are
+  // written beside training.
   double first_copy = 0, other_copies = 0;
 
-  // What the rank takes of the memory of its device.
+  // The bytes that the rank takes of the memory of its device.
   double total() const {
     return parameters + rounded + gradients + optimizer + decoding_caches +
            std::max({training, evaluation, decoding, update});
   }
   // The copies of `ranks` ranks with rank 0 among them.
   double copies(int ranks) const { return first_copy + (ranks - 1) * other_copies; }
-  // What a rank that computes on a GPU holds in the host's memory while it reads or writes a
-  // checkpoint.
+  // The bytes that a rank that computes on a GPU holds in the host's memory while it reads or
+  // writes a checkpoint.
   double staged() const { return parameters + optimizer; }
-  // What `ranks` such ranks hold of the host's memory: all read a checkpoint when the run
-  // continues. Later rank 0 writes or, where the state is shared, each rank.
+  // The bytes that `ranks` such ranks hold of the host's memory. All read a checkpoint when the run
+  // continues; later rank 0 or, where the state is shared, each rank writes one.
   double on_host_of_gpus(int ranks) const { return ranks * staged() + copies(ranks); }
 };
 
 MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan);
 
-// MemoryNeeds.training alone.
+// Computes MemoryNeeds::training alone.
 double TrainingBytes(const TrainingPlan& plan);
 
 }  // namespace syntra

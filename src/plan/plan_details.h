@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan looked at closely, for people: what is alive at the peak of memory, what each rank
-// updates.
+// Details of a plan, for people: the values that are alive at the peak of memory, and what each
+// rank updates.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct LiveBlock {
   std::string type;     // "f32[4, 512, 768]", or "workspace"
   std::string made_by;  // the op, and its parameters
 };
-// All of them, the largest first.
+// Returns all such values, the largest first.
 std::vector<LiveBlock> AliveAtPeak(const TrainingPlan& plan);
 
-// What a rank updates and keeps the optimizer's state of.
+// The parameters that a rank updates, and whose optimizer state it keeps.
 struct ShareSizes {
   std::vector<std::string> parameters;  // their names, with "[begin, end)" where it is not all
   int64_t updated = 0;                  // of their elements

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the evaluations of a run decode, and the memory of that.
+// The decoding that a run's evaluations do, and its memory.
 #pragma once
 
 #include "decode/batch_decoder.h"
@@ -10,15 +10,15 @@ namespace syntra {
 
 class TrainingPlan;
 
-// What decoding and scoring read. `parameters`: the arenas that they lie in; none where only sizes
-// are asked for.
+// The model as decoding and scoring read it. `parameters`: the arenas that hold its parameters;
+// none where only sizes are asked for.
 TrainedModel TrainedModelOf(const PlannedModel& model, const Arenas& parameters, Backend& backend);
 
-// As evaluations of this configuration decode: greedily.
+// The settings with which evaluations of this configuration decode: greedily.
 DecodeSettings EvaluationSettingsOf(const Config& config);
 
-// Whether examples of the task are answered with one of its labels, by what the model gives for
-// each, and not with text that is decoded.
+// Whether examples of the task are answered with one of its labels, chosen by the model's
+// probability of each, and not with decoded text.
 bool RanksLabels(const Config& config, const Task& task);
 
 // The memory for decoding samples of validation data, or the answers to tasks; zeros if neither is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model and where its parameters lie: what all programs that read them are recorded from.
+// A model and the places of its parameters, from which all programs that read them are recorded.
 #pragma once
 
 #include <memory>
@@ -25,11 +25,11 @@ struct PlannedTensor {
   bool whole() const { return CountOf(held) == type.shape.size(); }
 };
 
-// It never changes; programs are recorded when they are asked for.
+// A planned model never changes; programs are recorded when they are asked for.
 class PlannedModel {
  public:
-  // The arenas can be shared equally by so many ranks. Throws Error(kConfig) if the model is
-  // impossible or too large for 64-bit sizes.
+  // `ranks` ranks can share the arenas equally. Throws Error(kConfig) if the model is impossible or
+  // too large for 64-bit sizes.
   PlannedModel(const ModelConfig& config, DType activations, int ranks = 1);
   PlannedModel(const PlannedModel&) = delete;
   PlannedModel& operator=(const PlannedModel&) = delete;
@@ -37,7 +37,7 @@ class PlannedModel {
   const Model& model() const { return model_; }
   const ParameterStore& parameters() const { return parameters_; }
   DType activations() const { return activations_; }
-  // In the arena of parameters, all of which every rank holds.
+  // The tensors in the arena of parameters, all of which every rank holds.
   std::vector<PlannedTensor> ParameterTensors() const;
   std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {
     return evaluations_.Get(shape);

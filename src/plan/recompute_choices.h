@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each value of train.recompute costs, and what it saves.
+// The cost and the savings of each value of train.recompute.
 #pragma once
 
 #include <vector>
@@ -14,10 +14,10 @@ struct RecomputeChoice {
   double added_flops = 0;     // of a step, over those of NOTHING
 };
 
-// For the plan's run, from the cheapest to the costliest.
+// The choices for the plan's run, from the cheapest to the costliest.
 std::vector<RecomputeChoice> RecomputeChoices(const TrainingPlan& plan);
 
-// Those that cost more than `recompute`, from the cheapest to the costliest.
+// The values that cost more than `recompute`, from the cheapest to the costliest.
 std::vector<TrainConfig::Recompute> CostlierThan(TrainConfig::Recompute recompute);
 
 }  // namespace syntra

@@ -13,8 +13,8 @@
 
 namespace syntra {
 
-// Each is recorded when it is first asked for, once, whoever asks: what planned its memory and what
-// runs it have the same one.
+// Each program is recorded once, when it is first asked for, so the code that plans its memory and
+// the code that runs it have the same program.
 class RecordedPrograms {
  public:
   using Record = std::function<Program(const BatchShape& shape)>;

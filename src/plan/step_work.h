@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan has one rank do in a step, for predictions (plan/scaling.h).
+// The work of one rank in a step of a plan, for predictions (plan/scaling.h).
 #pragma once
 
 #include <string>

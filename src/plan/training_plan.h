@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run will do, before anything of it is allocated: how ranks share batches, parameters and
-// updates, the programs, what a checkpoint holds, and the memory of all that. `plan` and `check`
-// print it, a Replica is made from it, predictions take a rank's work from it.
+// The plan of a run, made before anything is allocated: how ranks share batches, parameters and
+// updates, the programs, the contents of a checkpoint, and the memory of all that. `plan` and
+// `check` print it, a Replica is made from it, predictions take a rank's work from it.
 #pragma once
 
 #include <memory>
@@ -20,19 +20,20 @@
 
 namespace syntra {
 
-// For whom a plan is made.
+// The ranks for which a plan is made.
 struct PlannedRanks {
   int ranks = 1;
-  // What each computes on. It decides the workspace of programs, and must outlive the plan.
+  // The backend on which each rank computes. It decides the workspace of programs, and must outlive
+  // the plan.
   Backend* backend = &CpuBackend();
   // The elements of the pieces in which gradients are summed; unless set, BucketElements for the
   // backend's device. Tests set it, and predictions that plan GPUs which are not there.
   std::optional<int64_t> bucket_elements = {};
 };
 
-// It follows from the configuration, the number of ranks and what they compute on, is the same on
-// all of them, and never changes. What takes time (programs, their memory) is made when it is first
-// asked for, once.
+// A plan depends only on the configuration, the number of ranks and their backends. It is the same
+// on all ranks, and never changes. Programs and their memory plans take time, so each is made once,
+// when it is first asked for.
 class TrainingPlan {
  public:
   // Throws Error(kConfig) if the ranks cannot share the batch, if the model is impossible, or if a
@@ -72,8 +73,9 @@ class TrainingPlan {
   // backward half completes them; empty: all at once, when it has ended.
   std::vector<GradientBucket> BucketsOf(const Program& training) const;
   int64_t bucket_elements() const { return bucket_elements_; }  // of a piece; 0: there are none
-  // Before which instruction of a training program each of shared_pieces() must be there
-  // (program/buckets.h); from the last to the first, the order in which ranks gather them.
+  // The instruction of a training program before which each of shared_pieces() must be gathered
+  // (program/buckets.h), from the last piece to the first, which is the order in which ranks gather
+  // them.
   std::vector<size_t> SharedPiecesNeeded(const Program& training) const;
   // The largest batches that the evaluations of a run with validation data compute together.
   std::vector<BatchShape> EvaluationShapes() const;
@@ -90,7 +92,7 @@ class TrainingPlan {
 
   // Forward and backward, of the whole batch; multiply-adds count 2, recomputation not at all.
   double flops_per_step() const;
-  // What train.recompute adds to them.
+  // The FLOPs that train.recompute adds to these.
   double recomputed_flops_per_step() const;
   // Whether replicas keep bf16 copies of the parameters (train/rounded_parameters.h).
   bool keeps_rounded() const { return backend_.KeepsRounded(model_.activations()); }
@@ -101,7 +103,7 @@ class TrainingPlan {
   TrainingPlan& operator=(const TrainingPlan&) = delete;
 
  private:
-  // What one rank updates or, where there is one share, every rank.
+  // The part that one rank updates or, where there is a single share, every rank.
   struct Share {
     Lazy<std::unique_ptr<const Optimizer>> optimizer;
     Lazy<std::shared_ptr<const Program>> update;

@@ -11,7 +11,7 @@
 //                            the benchmarks' servers take them ("CoLA.tsv", "BoolQ.jsonl")
 //   submission/<benchmark>.zip
 //                            these files as one archive: "glue.zip", "superglue.zip"
-// best/<task>/ the checkpoint with that best value
+//   best/<task>/             the checkpoint with that best value
 #pragma once
 
 #include "configs/schema/config.pb.h"
