@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many inputs through a decoding strategy, in batches of inputs of like length.
+// Decodes many inputs with a decoding strategy, in batches of inputs of similar length.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace syntra {
 
 struct DecodeSettings {
   DecodingConfig decoding;
-  // Longest input and output in tokens, EOS included. decoding.max_length, if it is set, counts in
-  // the place of output_length.
+  // Longest input and output in tokens, EOS included. decoding.max_length, if it is set, replaces
+  // output_length.
   int64_t input_length = 0, output_length = 0;
   // Longest input and output together, where they share a row; else 0.
   int64_t together = 0;
@@ -27,8 +27,8 @@ struct DecodeSettings {
 // The settings for the model of a configuration.
 DecodeSettings DecodeSettingsOf(const Config& config);
 
-// What a BatchDecoder takes at most for so many requests in all, of whatever sizes. Throws
-// Error(kConfig) if the model cannot decode.
+// The most memory that a BatchDecoder takes for `requests` requests in all, of whatever sizes.
+// Throws Error(kConfig) if the model cannot decode.
 DecodingMemory MemoryOfDecoding(const TrainedModel& model, const DecodeSettings& settings,
                                 int64_t requests);
 
@@ -40,8 +40,8 @@ class BatchDecoder {
 
   int64_t input_length() const { return settings_.input_length; }
 
-  // The outputs of each request, in the order of the requests. An output that finds no end is as
-  // long as the longest. An output does not depend on the other requests.
+  // The outputs of each request, in the order of the requests. An output that does not end has the
+  // greatest length. An output does not depend on the other requests.
   std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests);
   // All ranks give the same requests, share the work, and get all outputs.
   std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests, Communicator& ranks,

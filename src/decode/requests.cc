@@ -24,7 +24,8 @@ int64_t RoundedOutput(int64_t length, int64_t longest) {
   return std::min(std::max(power, kShortestOutput), longest);
 }
 
-// By the room for their outputs: inputs with so many rows of these each.
+// The most inputs of a batch by the room for their outputs, where each input has `rows` rows of
+// them.
 int64_t MostOfOutputs(int64_t rows, int64_t output_length) {
   return std::max<int64_t>(1, std::min(kMostRows, kOutputTokens / output_length) / rows);
 }

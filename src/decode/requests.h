@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of a model, and how many requests become batches of like length.
+// Requests to a model, and how many requests become batches of similar length.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct DecodeRequest {
   // Ids of sentinels: the output ends with the last of their spans. Empty: only at EOS.
   std::set<int32_t> sentinels;
   // Whether it makes no difference what follows these ids: then the output ends with them. Empty:
-  // it always does make one.
+  // it always makes a difference.
   std::function<bool(std::span<const int32_t> ids)> is_settled = {};
 };
 
@@ -27,7 +27,7 @@ struct DecodeRequest {
 bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
                 std::span<const int32_t> prefix, int32_t id);
 
-// How much a request takes.
+// The size of a request.
 struct RequestSize {
   int64_t rows = 1;    // of the decoder
   int64_t input = 0;   // tokens
@@ -42,18 +42,18 @@ struct RequestBatch {
   RequestSize largest;
 };
 
-// Every request in one batch; neighbours by size share one. Sizes are rounded up, so that few
-// programs are made, but not beyond the longest input and output: inputs as in training
+// Puts every request into one batch; requests of similar sizes share a batch. Sizes are rounded up,
+// so that few programs are made, but not beyond the longest input and output: inputs as in training
 // (PaddedLength), outputs to powers of two. With `equal_inputs` only inputs of the same length
 // share a batch.
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
                                         int64_t output_length, bool equal_inputs = false);
 
-// How many inputs of a padded length, with so many rows of outputs each, a batch has at most.
+// The most inputs of a padded length that a batch has, where each has `rows` rows of outputs.
 int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length);
 
-// The sizes of the programs for a batch of `requests` requests of one such length or, where that is
-// less, of as many as share a batch.
+// The sizes of the programs for a batch of `requests` requests of this size or, if that is less, of
+// as many as share a batch.
 RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length);
 
 // Called whenever this rank is done with a batch, with the number of its requests.

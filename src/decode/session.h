@@ -22,17 +22,18 @@ struct TrainedModel {
   void* values;  // the parameter arena
   DType activations;
   Backend& backend;
-  // What training and other sessions use, too; null: every program has memory of its own.
+  // Memory that is shared with training and other sessions; null: every program has memory of its
+  // own.
   TransientBuffer* transients = nullptr;
   void* rounded = nullptr;  // bf16 copies of the parameters (Arenas); null: none
 };
 
-// What a step computes for each row: the most probable token, the lowest id among equals, and
-// perhaps its log-probability; or the logits of all tokens. The token is -1 if the logits are not
+// The results of a step for each row: the most probable token, with the lowest id among equals, and
+// possibly its log-probability; or the logits of all tokens. The token is -1 if the logits are not
 // finite.
 enum class NextTokens { kBest, kBestWithLogProbability, kLogits };
 
-// One row after another.
+// The logits of all rows, one row after another.
 struct LogitRows {
   std::span<const float> all;
   int64_t vocabulary;
@@ -45,12 +46,12 @@ struct LogitRows {
 // Throws Error(kConfig) if a mixer of the decoder cannot decode step by step.
 void CheckDecodes(const Model& model);
 
-// What decoding takes of a device's memory.
+// The memory that decoding takes on a device.
 struct DecodingMemory {
   size_t cache_bytes = 0;      // as long as a session is kept
   size_t transient_bytes = 0;  // of programs that run one after another
 };
-// The memory that a session would take; neither makes it nor reads the parameters. Throws as
+// The memory that a session would take; makes no session and reads no parameters. Throws as
 // DecodeSession does.
 DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& shape,
                                NextTokens next);
@@ -75,8 +76,8 @@ class DecodeSession {
   // encoder all inputs have the same length. The prefixes are then empty. Row r belongs to input r
   // / rows_per_input.
   void Start(std::span<const int32_t> ids, std::span<const int32_t> segments);
-  // What the first Append of each row must append, as in training: 0, or the last token of the
-  // input where the output follows it in the same row.
+  // The token that the first Append of each row must append, as in training: 0, or the last token
+  // of the input where the output follows it in the same row.
   const std::vector<int32_t>& first_tokens() const { return first_tokens_; }
   // Appends a token to each row's prefix and computes what follows. At most max_length() tokens.
   void Append(std::span<const int32_t> ids);
@@ -93,7 +94,7 @@ class DecodeSession {
   size_t cache_bytes() const { return cache_.size(); }
 
  private:
-  // For inputs in the same row as the output.
+  // Reads inputs that share a row with their outputs.
   void ReadInRow(std::span<const int32_t> ids, std::span<const int32_t> segments);
   void ReadBySteps(std::span<const int32_t> ids, int64_t length);
   void Prefill(std::span<const int32_t> ids, int64_t length);

@@ -21,8 +21,8 @@ void Take(std::span<const double>* values, std::vector<double>* scores);
 // Every rank's values on all ranks, by rank; ranks may have different numbers of them.
 std::vector<std::vector<double>> GatherValues(Communicator& ranks, std::span<const double> values);
 
-// One result for each of `count` requests, on every rank. `run` gives those of a batch, in the
-// order of its requests. `on_batch` may be empty.
+// Returns one result for each of `count` requests, on every rank. `run` returns the results of a
+// batch, in the order of its requests. `on_batch` may be empty.
 template <typename Result, typename Run>
 std::vector<Result> ShareBatches(std::span<const RequestBatch> batches, size_t count,
                                  Communicator& ranks, const Run& run,

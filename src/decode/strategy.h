@@ -21,13 +21,13 @@ struct Hypothesis {
   // Natural logarithm, of the ids and the token that ended them, under the model as it is (without
   // a temperature). 0 if the strategy was not asked for it.
   double log_probability = 0;
-  double score = 0;  // what the hypotheses of an input are ranked by
+  double score = 0;  // by which the hypotheses of an input are ranked
 
   friend bool operator==(const Hypothesis&, const Hypothesis&) = default;
 };
 using Hypotheses = std::vector<Hypothesis>;  // of one input, the best first
 
-// What a started session is asked for.
+// The request to a started session.
 struct DecodeBatch {
   int64_t inputs = 0;  // the first of the session's; the others only fill its shape
   // Whether the output of `input` that begins with `prefix` ends before `id`. Depends on nothing
@@ -43,7 +43,7 @@ class Strategy {
   virtual int64_t rows_per_input() const { return 1; }
   virtual NextTokens next_tokens() const { return NextTokens::kLogits; }
   // The session has this strategy's rows_per_input and next_tokens, or kBestWithLogProbability in
-  // place of kBest. An output that finds no end is as long as the session allows.
+  // place of kBest. An output that does not end is as long as the session allows.
   virtual std::vector<Hypotheses> Decode(DecodeSession& session,
                                          const DecodeBatch& batch) const = 0;
 };

@@ -17,8 +17,8 @@ Value PadToMultiple(const Scope& scope, Value x, int64_t size);
 Value AsRows(const Scope& scope, Value segments);
 Value AsSegments(const Scope& scope, Value rows);
 
-// The blocks that blocks of queries read: `count` of them each, by number, the first query block's
-// first. The number of all blocks stands for a block of zeros.
+// The blocks that each block of queries reads: `count` numbers for each, beginning with the first
+// query block. A number equal to the number of blocks stands for a block of zeros.
 struct BlockReads {
   int64_t count;
   std::vector<int32_t> blocks;

@@ -24,15 +24,16 @@ struct ChunkedOperands {
   Value value;       // [B, T, H * K]
 };
 
-// f32 [B, T, H * K]: what adds up may nearly cancel.
+// Returns y, [B, T, H * K], in f32, since the terms of a sum may nearly cancel.
 Value Attend(const Scope& scope, const ChunkedAttention& attention,
              const ChunkedOperands& operands);
-// One position of the causal form, f32 [B, 1, H * K]. The state `sums` is kept from step to step.
+// Computes one position of the causal form, f32 [B, 1, H * K]. The state `sums` is kept from step
+// to step.
 Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
                  const ChunkedOperands& operands, const MixerState& state);
 
-// The same in the type of the queries, divided by epsilon + sum_j q_i . k_j, so that the weights of
-// the values add up to one. There is no decay.
+// As Attend, but in the type of the queries, without decay, and divided by epsilon + sum_j q_i .
+// k_j, so that the weights of the values add up to one.
 Value AttendNormalised(const Scope& scope, const ChunkedAttention& attention,
                        const ChunkedOperands& operands, double epsilon);
 Value AttendNormalisedStep(const Scope& scope, const ChunkedAttention& attention,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lightweight and dynamic convolutions have in common (Wu et al. 2019, "Pay Less Attention
+// The common parts of lightweight and dynamic convolutions (Wu et al. 2019, "Pay Less Attention
 // with Lightweight and Dynamic Convolutions"): a gated projection, a convolution over positions of
 // each column by itself whose weights are a softmax over its taps, a projection.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What linear attention and Performer have in common: the weight of key j for query i is
-// phi(q_i) . phi(k_j) / sum_j phi(q_i) . phi(k_j) with features phi that are not negative.
+// The common parts of linear attention and Performer: the weight of key j for query i is phi(q_i) .
+// phi(k_j) / sum_j phi(q_i) . phi(k_j) with features phi that are not negative.
 #pragma once
 
 #include "mixers/chunked_attention.h"
@@ -18,7 +18,7 @@ class FeatureAttention : public TokenMixer {
  protected:
   struct Sizes {
     const char* field;          // the name of the mixer's message in MixerConfig
-    const char* feature_field;  // of that message: what says how many features a head has
+    const char* feature_field;  // of that message, for the number of features of a head
     int64_t heads, head_size, features, chunk_length;
   };
   enum class Side { kQuery, kKey };

@@ -36,14 +36,14 @@ struct WidthDivisor {
   std::string field;  // its path inside MixerConfig
 };
 
-// What becomes of examples that share a row.
+// How examples that share a row affect each other.
 enum class PackedRows {
   kLeaks,        // one could read another, so rows must not be packed
   kIndependent,  // none reads another, but where it lies in the row may count
   kExact,        // each is what it would be in a row of its own
 };
 
-// What a mixer supports. A configuration that needs more is refused when it is read.
+// The features that a mixer supports. A configuration that needs more is refused when it is read.
 struct MixerTraits {
   bool causal = false;  // can hide later positions from earlier ones
   bool cross = false;   // reads another sequence, the memory, instead of its own
@@ -65,16 +65,16 @@ struct MixerTraits {
   std::optional<int64_t> MaxLength() const;
 };
 
-// What a cross mixer reads: the encoder's output. There may be W rows of the decoder, which are
-// then not packed, for each row of the memory; they are neighbours.
+// The encoder's output, which a cross mixer reads. For each row of the memory there may be W
+// neighbouring rows of the decoder, which are then not packed.
 struct Memory {
   Value hidden;    // [B, S, D]
   Value segments;  // i32 [B, S]
 };
 
-// What lasts from step to step.
+// The kinds of state that last from step to step.
 enum class StateKind {
-  kPositions,  // [rows, positions, width]: what was written for the positions so far
+  kPositions,  // [rows, positions, width]: a row for each position so far
   kRunning     // [rows, .., width]: all of it, zero at the first step
 };
 
@@ -94,7 +94,8 @@ struct MixerInput {
   // others. Absent: there are no such prefixes.
   Value prefix_ends;
   Memory memory;  // only for cross mixers
-  // Where steps follow, which read T of at most `length` positions; empty: none do.
+  // The states that later decode steps read, if there are any: of T positions out of at most
+  // `length`. Empty: no steps follow.
   MixerState state;
   int64_t length = 0;
 };
@@ -125,10 +126,11 @@ class TokenMixer {
   virtual void Validate(const FieldReport& report) const = 0;
   // Returns [B, T, D]. A mixer that prefills also writes what BuildStep reads, where steps follow.
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;
-  // Writes what a cross mixer's steps read of the memory's hidden states, once for all steps.
+  // Writes the values that a cross mixer's steps read of the memory's hidden states, once for all
+  // steps.
   virtual void Prepare(const Scope&, Value /*memory*/, const MixerState&) const {}
-  // Returns [B, 1, D]: for the steps of a sequence, one after another, what Build gives as a whole.
-  // Only asked of incremental mixers, which are causal.
+  // Returns [B, 1, D]. The steps of a sequence, one after another, give the same rows as Build
+  // gives at once. Called only for incremental mixers, which are causal.
   virtual Value BuildStep(const Scope& scope, const MixerStep& step) const;
 };
 

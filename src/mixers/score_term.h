@@ -27,7 +27,7 @@ struct TermTraits {
   std::vector<TermColumns> columns;
 };
 
-// What a term is recorded from.
+// The inputs from which a term is recorded.
 struct TermInput {
   Value x;  // [B, T, D]
   int64_t heads = 0, head_size = 0;
@@ -41,8 +41,8 @@ struct TermInput {
 
   // `value` times this term's gate weight.
   Value Gated(const Scope& scope, Value value) const;
-  // What a term needs of a table [H, N, width], one row a query: all rows, or that of the step. So
-  // a step gates and multiplies one row, however long the table is.
+  // The rows that a term needs of a table [H, N, width] with one row for each query: all rows, or
+  // the row of the step. So a step gates and multiplies only one row, however long the table is.
   Value QueryRows(const Scope& scope, Value table) const;
 };
 
@@ -56,7 +56,7 @@ struct TermRules {
 
 struct TermKind {
   TermTraits (*traits)(const ScoreTerm& term) = nullptr;
-  // Null where the rules of single fields are all.
+  // Checks the term's fields together; null where the rules of single fields suffice.
   void (*validate)(const TermRules& rules) = nullptr;
   // Adds the term, whose parameters are in `scope`, to `operands`.
   void (*build)(const Scope& scope, const ScoreTerm& term, const TermInput& input,
@@ -66,7 +66,7 @@ struct TermKind {
 // The row of the term's kind; null if the term names none.
 const TermKind* FindTermKind(const ScoreTerm& term);
 
-// What the term's parameters are called: its name, or else its kind.
+// The name of the term's parameters: the term's name, or else its kind.
 std::string TermName(const ScoreTerm& term);
 
 // Where a mixture has the parameters of a term. Those of an unnamed dot product lie beside the

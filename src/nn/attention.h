@@ -7,8 +7,9 @@
 
 namespace syntra {
 
-// What the scores of query i and key j are a sum of, and the values that they weigh. Pairs come
-// together; what is absent adds nothing. B examples, T queries, S keys, H heads of K columns.
+// The terms whose sum is the score of query i and key j, and the values that the scores weigh. Both
+// operands of a pair must be present or absent; an absent term adds nothing. B examples, T queries,
+// S keys, H heads of K columns.
 struct AttentionOperands {
   Value query, key;                  // q_i . k_j; [B, T, H * K] and [B, S, H * K]
   Value feature, feature_positions;  // u_i . p_j; [B, T, H * F] and f32 [F or H, F, N], N >= S
@@ -20,22 +21,23 @@ struct AttentionOperands {
 
 // Which keys a query may read, and which rows of the learned operands are a query's and a key's.
 struct AttentionMask {
-  // i32 [B, T] and [B, S]: equal and not 0. Absent: all keys.
+  // i32 [B, T] and [B, S]: a query reads keys whose segment equals its own and is not 0. Absent:
+  // all keys.
   Value query_segments, key_segments;
   // i32 [B, T] and [B, S]: learned operands are read by these. Absent: by row.
   Value query_positions, key_positions;
   // i32 [1]: the row of the first query in incremental decoding. Absent: 0.
   Value query_start;
-  // Only keys up to the query's own row.
+  // A query reads only keys up to its own row.
   bool causal = false;
   // With a window w > 0: query i reads keys that are fewer than w steps of `dilation` rows away,
   // and those of the first `globals` rows, which themselves read every key. 0: no window.
   int64_t window = 0, dilation = 1, globals = 0;
-  // The blocks of `block` rows that each block of queries reads, by number; i32 [H or 1, blocks of
-  // queries, blocks read]. Numbers of no block stand for none. Absent: every key.
+  // The numbers of the blocks of `block` rows that each block of queries reads, i32 [H or 1, blocks
+  // of queries, blocks read]. A number that no block has stands for none. Absent: every key.
   Value key_blocks = {};
   int64_t block = 0;
-  // i32 [B, T], if causal: keys before this row as well. Absent: none.
+  // i32 [B, T], if causal: a query also reads the keys before this row. Absent: no others.
   Value prefix_ends = {};
 
   // The mask of self-attention: the positions of one sequence read each other.

@@ -47,14 +47,14 @@ Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_siz
 // Random numbers in (0, 1) for the rows of a batch in training, f32 [B, ..].
 Value UniformNoise(const Scope& scope, Attributes::Integers shape);
 
-// The residual stream of a stack: what its sublayers are added to. The model says how and where
+// The residual stream of a stack, to which its sublayers are added. The model says how and where
 // vectors are normalised. A norm's scale, and bias, are `norm` and `norm_bias` of the scope.
 class ResidualStream {
  public:
   // Applies dropout to `embedded`, as it does to the outputs of sublayers.
   ResidualStream(Value embedded, const ModelConfig& model) : model_(model), pending_(embedded) {}
 
-  // Adds the outcome of a sublayer, whose parameters are in `scope`, for the stream as it is.
+  // Adds the output of a sublayer, whose parameters are in `scope`, for the present stream.
   void Add(const Scope& scope, const std::function<Value(Value x)>& sublayer);
   // Replaces the stream by a function of it.
   void Change(const Scope& scope, const std::function<Value(Value x)>& change);
@@ -64,14 +64,14 @@ class ResidualStream {
  private:
   // Adds what is pending, and returns the sum.
   Value Sum(const Scope& scope);
-  // The same, but normalised.
+  // As Sum, but normalised.
   Value AddAndNormalise(const Scope& scope);
-  // The same for RMSNorm: addition, dropout and norm as one fused op.
+  // As AddAndNormalise, for RMSNorm: addition, dropout and norm as one fused op.
   Value AddAndRmsNormalise(const Scope& scope, Value scale);
 
   const ModelConfig& model_;
   Value sum_;      // absent at first
-  Value pending_;  // the last outcome, not yet dropped out and added; absent: it is
+  Value pending_;  // the last output before dropout and addition; absent: it is added
 };
 
 // The feed-forward sublayer: W_o f(W_i x), or W_o (gelu(W_i x) * (W_g x)) (T5 v1.1).

@@ -11,11 +11,11 @@
 
 namespace syntra {
 
-// What all layers of one program share while it is recorded.
+// The settings that all layers of one program share while it is recorded.
 struct Recording {
   ProgramBuilder& program;
   const ParameterStore& parameters;
-  // The same list, to which what is used for the first time is added; null: all is declared.
+  // The same list, to which parameters are added when they are first used; null: all are declared.
   ParameterStore* declares = nullptr;
   DType activations = DType::kF32;
   // Dropout is recorded only in training.
@@ -23,7 +23,8 @@ struct Recording {
   Value dropout_keys;  // i32 [B, 2]
   DropoutNoise dropout_noise = SHARED_OVER_LENGTH;
   int64_t next_dropout_site = 0;
-  // What training adds to the loss of the targets, f32 [1] each; recorded only in training.
+  // The terms that training adds to the loss of the targets, f32 [1] each; recorded only in
+  // training.
   std::vector<Value> penalties;
 };
 

@@ -9,13 +9,13 @@ namespace syntra {
 Value Reshape(const Scope& scope, Value x, Attributes::Integers shape);
 Value Transpose(const Scope& scope, Value x, Attributes::Integers axes);
 Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length);
-// The parts one after the other along `axis`; a single one is itself.
+// The parts one after the other along `axis`; a single part is returned as it is.
 Value Concatenate(const Scope& scope, int64_t axis, const std::vector<Value>& parts);
-// x with so many zeros before and after it along `axis`.
+// x with `before` zeros before it and `after` zeros after it along `axis`.
 Value Pad(const Scope& scope, Value x, int64_t axis, int64_t before, int64_t after);
 // The first `length` entries along `axis`; x itself if there are no more.
 Value First(const Scope& scope, Value x, int64_t axis, int64_t length);
-// One of the functions in kernels/math/activation.inc.
+// f(x), where `kind` names one of the functions in kernels/math/activation.inc.
 Value Activation(const Scope& scope, const std::string& kind, Value x);
 Value Add(const Scope& scope, Value a, Value b);
 Value Multiply(const Scope& scope, Value a, Value b);
@@ -35,8 +35,8 @@ Value IsAbove(const Scope& scope, Value x, double bound);
 Value InHeads(const Scope& scope, Value x, int64_t heads);
 // x [B, T, H, W] as [B, T, H * W].
 Value Joined(const Scope& scope, Value x);
-// 1 where a whole number, i32 or f32, is not 0, else 0: of segments the mask of what is not
-// padding.
+// 1 where a whole number, i32 or f32, is not 0, else 0. For segments this is the mask of the
+// positions that are not padding.
 Value NotZero(const Scope& scope, Value x, DType dtype = DType::kF32);
 // x [B, T, D], zero where segments, i32 [B, T], are 0.
 Value WithoutPadding(const Scope& scope, Value x, Value segments);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that share memory. The result of an op that keeps all elements in their order (a reshape)
-// lies where its input does, unless one of the two is written while the other is still needed. What
-// an op would have side by side (Op::side_by_side) is columns of one matrix, if all that read or
-// write it can deal with columns.
+// lies where its input does, unless one of the two is written while the other is still needed.
+// Values that an op wants side by side (Op::side_by_side) become columns of one matrix, if all
+// instructions that read or write them can deal with columns.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ struct Place {
 
 struct Aliases {
   std::vector<Place> places;  // of each value
-  std::vector<bool> idle;     // of each instruction: whether it is left nothing to do
+  std::vector<bool> idle;     // of each instruction: whether nothing is left for it to do
 };
 
 Aliases FindAliases(const Program& program);

@@ -12,7 +12,7 @@ namespace syntra {
 
 struct GradientBucket {
   int64_t begin = 0, end = 0;  // elements of the arena of gradients
-  size_t ready = 0;  // once so many instructions of the program have run, nothing writes to it
+  size_t ready = 0;            // nothing writes to it once this many instructions have run
 };
 
 // The pieces of the arena of parameters (core/parameters.h), and after them the step's sums, in
@@ -22,8 +22,8 @@ std::vector<GradientBucket> GradientBuckets(const Program& program,
                                             const ParameterStore& parameters,
                                             int64_t bucket_elements);
 
-// Before which instruction of the program's forward half each of `pieces` of the arena of
-// parameters must be there. They come in this order: a piece waits for those before it, so the
+// The instruction of the program's forward half before which each of `pieces` of the arena of
+// parameters must be there. Pieces arrive in this order, and each waits for those before it, so the
 // results ascend.
 std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces);
 

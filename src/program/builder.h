@@ -13,8 +13,8 @@ namespace syntra {
 
 class ProgramBuilder final : public Recorder {
  public:
-  // Which calls become one (join.cc): those of the same region, or those of several, too. What
-  // these give is kept, whatever is computed again.
+  // Which calls are joined into one (join.cc): only those of the same region, or also those of
+  // several regions. Results of calls joined across regions are always kept, never computed again.
   enum class Join { kWithinRegions, kAcrossRegions };
   explicit ProgramBuilder(Join join = Join::kWithinRegions) : join_(join) {}
 
@@ -35,8 +35,8 @@ class ProgramBuilder final : public Recorder {
   // The parameter's values, and the arena slot its gradient accumulates in.
   Value Parameter(const syntra::Parameter& parameter);
   Value GradientOf(const syntra::Parameter& parameter);
-  // One of the sums over a step's examples after the gradients (core/parameters.h), of at most
-  // ParameterStore::kSumElements; what is added to it is added once a run.
+  // One of the sums over a step's examples that follow the gradients (core/parameters.h), of at
+  // most ParameterStore::kSumElements elements. A run adds to it once.
   Value StepSum(const std::string& name, TensorType type, const ParameterStore& parameters,
                 int place);
   void AddToStepSum(Value sum, Value value);
@@ -45,7 +45,7 @@ class ProgramBuilder final : public Recorder {
 
   std::vector<Value> Record(std::string_view op, Attributes attributes,
                             std::vector<Value> inputs) override;
-  // For ops that update what is there: `outputs` are state, parameters or inputs.
+  // Records an op that updates existing values: `outputs` are state, parameters or inputs.
   void RecordUpdate(std::string_view op, Attributes attributes, std::vector<Value> inputs,
                     std::vector<Value> outputs);
   const TensorType& TypeOf(Value value) const override { return program_.info(value).type; }
@@ -62,7 +62,7 @@ class ProgramBuilder final : public Recorder {
   void Differentiate(std::span<const Value> losses);
   void Differentiate(Value loss) { Differentiate(std::span(&loss, 1)); }
 
-  // The program. Of calls with several results, those that nobody reads have type none.
+  // Returns the program. Results of calls with several results that nothing reads have type none.
   Program Build() &&;
 
  private:
@@ -76,7 +76,7 @@ class ProgramBuilder final : public Recorder {
   void JoinCalls();
   void EndForwardHalf();
   void LeaveOutUnread();
-  // The attribute of an op whose result has the element type of `value`.
+  // The attribute that gives an op's result the element type of `value`.
   Attributes TypeLike(Value value) const {
     return {{"dtype", std::string(NameOf(TypeOf(value).dtype))}};
   }

@@ -14,8 +14,8 @@ namespace syntra {
 // "all_reduce f32[2, 3] {ranks=4}" for each, in their order.
 std::vector<std::string> CollectivesOf(const Program& program);
 
-// Collective. Throws if they are for another number of ranks than there are, or on all ranks if one
-// has others. `ranks` may be null: this rank is alone.
+// Collective. Throws if the program's collectives are for a different number of ranks, and on all
+// ranks if one rank has other collectives. `ranks` may be null: this rank is alone.
 void CheckCollectives(const Program& program, RankGroup* ranks);
 
 }  // namespace syntra

@@ -37,21 +37,23 @@ struct Arenas {
 // kPainted is for tests on the host: see program/paint.h. Every transient is followed by a guard.
 enum class TransientMemory { kPlain, kPainted };
 
-// What a run does with the gradients that their arena holds: adds to them, or takes their place,
-// which saves writing zeros and reading them back. A gradient that the program does not make stays.
+// What a run does with the gradients in their arena: it adds to them or replaces them, which saves
+// writing zeros and reading them back. A gradient that the program does not compute stays as it is.
 enum class Gradients { kAdd, kReplace };
 
-// When the parts of a run were done, by the device's clock; to be read once it has done the run.
+// When the parts of a run were done, by the device's clock. To be read once the device has done the
+// run.
 struct RunTimes {
   struct Mark {
     std::unique_ptr<Device::Event> event;
-    // One kernel has just done so many instructions from this one on; 0: a section begins here.
+    // One kernel has just executed `instructions` instructions, the first of them `instruction`. 0
+    // instructions: a section begins here.
     size_t instruction, instructions;
   };
   const Program* program = nullptr;  // of the executable
   std::vector<Mark> marks;           // in their order, of instructions that do some work
 };
-// Seconds of all the runs that are marked, by the names of ops.
+// The seconds of all marked kernels, summed by the names of ops.
 std::map<std::string, double> SecondsByOp(const RunTimes& times);
 
 class Executable {
@@ -62,7 +64,7 @@ class Executable {
   // of which make their executables together; null: this rank is alone.
   Executable(std::shared_ptr<const Program> program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr);
-  // The same for a program that nobody else needs.
+  // The same for a program that only this executable needs.
   Executable(Program program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr)
       : Executable(std::make_shared<const Program>(std::move(program)), backend, arenas, memory,
@@ -91,8 +93,8 @@ class Executable {
   using AfterSection = std::function<void(size_t section)>;
   void Run(Gradients gradients = Gradients::kAdd, const AfterSection& after = {},
            RunTimes* times = nullptr);
-  // As Run, but after each instruction checks that its floating-point outputs are finite; throws
-  // Error(kDiverged) naming the first instruction that is not.
+  // As Run, but checks after each instruction that its floating-point outputs are finite. Throws
+  // Error(kDiverged) that names the first instruction whose outputs are not.
   void RunChecked();
 
   const Program& program() const { return *program_; }
@@ -127,7 +129,7 @@ class Executable {
   void Prepare();
   void FetchOutputs();
   void RunSection(const Section& section, Gradients gradients, RunTimes* times = nullptr);
-  // Whether there was something to do.
+  // Runs an instruction. Returns whether there was something to do.
   bool RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
   void CheckInstruction(size_t i) const;
   Value InputNamed(std::string_view name) const;
@@ -157,8 +159,8 @@ class Executable {
   std::unique_ptr<Painter> painter_;
 };
 
-// What running `program` on the backend would take, without allocating it; with bf16 copies of the
-// parameters or without.
+// The memory that `program` would take on the backend, with or without bf16 copies of the
+// parameters. Allocates nothing.
 MemoryPlan PlanOn(Backend& backend, const Program& program, bool rounded = false);
 
 }  // namespace syntra

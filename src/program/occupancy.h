@@ -38,8 +38,8 @@ class Occupancy {
     Ranges always;     // taken during all instructions of the node
     Ranges sometimes;  // taken during any of them
   };
-  // What a walk through the tree meets: nodes inside of the wanted instructions, and nodes that
-  // reach beyond them.
+  // Walks through the tree: calls `inside` for nodes inside the wanted instructions, and `around`
+  // for nodes that reach beyond them.
   template <typename Inside, typename Around>
   void Walk(size_t first, size_t last, const Inside& inside, const Around& around);
 

@@ -29,7 +29,7 @@ struct ValueInfo {
   ConstantValue constant = 0.0;
 };
 
-// One call of an op on values of the program.
+// A call of an op on values of the program.
 struct Instruction {
   const Op* op = nullptr;
   OpCall call;  // types
@@ -37,12 +37,12 @@ struct Instruction {
 };
 
 struct Program {
-  std::deque<ValueInfo> values;  // references to them hold while more are recorded
+  std::deque<ValueInfo> values;  // references stay valid while more are recorded
   std::vector<Instruction> instructions;
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
   size_t backward_begin = 0;             // instructions before it are the forward half
   double forward_flops = 0;              // as recorded; multiply-adds count 2
-  double recomputed_flops = 0;           // of these, what the backward half computes again
+  double recomputed_flops = 0;           // of these, those that the backward half repeats
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
   // FLOPs of a training program by the convention of MFU: multiply-adds count 2, the backward half

@@ -11,7 +11,7 @@ namespace syntra {
 struct StepSums {
   Value objective;   // f32[1]: what was differentiated
   Value statistics;  // by slot (math/loss_statistics.h)
-  Value penalty;     // f32[1]: what the objective has besides the loss of the targets
+  Value penalty;     // f32[1]: the part of the objective that is not the loss of the targets
 
   static StepSums Of(ProgramBuilder& builder, const ParameterStore& parameters) {
     return {builder.StepSum("objective", {DType::kF32, {1}}, parameters, 0),
