@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with a single record, and how many bad records a corpus file may have.
+// The faults that a single record can have, and the number of bad records that a corpus file may
+// have.
 #pragma once
 
 #include <array>

@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// The target of a slot whose token is read and is not to be given.
+// The target of a slot whose token is read but need not be predicted.
 inline constexpr int32_t kIgnoredTarget = -1;
 
 // B rows of S input and T target slots. Slots beyond a row's examples are 0 everywhere.
@@ -33,7 +33,7 @@ class Batch {
   const std::map<std::string, std::vector<int32_t>, std::less<>>& tensors() const {
     return tensors_;
   }
-  // A tensor that is there.
+  // The tensor of this name, which must exist.
   std::vector<int32_t>& operator[](std::string_view name);
   const std::vector<int32_t>& operator[](std::string_view name) const;
   std::span<const int32_t> Row(std::string_view name, int64_t row) const;

@@ -61,8 +61,8 @@ class EpochSequence {
     return FindLocked(item);
   }
 
-  // Epochs are counted from this start on, which StartOf has given of an equal sequence; where an
-  // item before it is asked for, from 0 as ever.
+  // Counts epochs from this start on, which StartOf has returned for an equal sequence. If an item
+  // before it is asked for, epochs are counted from 0 as usual.
   void CountFrom(const EpochStart& start) {
     const std::lock_guard lock(state_->mutex);
     state_->counted_from = start.epoch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an example is: ids that a model reads, its inputs, and ids that it is to give, its targets.
+// Examples: the ids that a model reads, its inputs, and the ids that it must predict, its targets.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ bool IsLanguageModelling(const DataConfig& config);
 // among them take the place of targets; with MASKED_LM each is an input and a target.
 ExampleLengths RowLengths(const DataConfig& config);
 
-// Where an example is to be written.
+// The place to which an example is written.
 struct ExampleSlots {
   std::span<int32_t> inputs, targets;
 };

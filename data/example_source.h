@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where examples come from: a source goes through its data in epochs, and the examples of an epoch
-// can be asked for in any order. All is a function of (data, settings, seed, epoch, example): there
-// is no state to save, and any rank can make any example.
+// Sources of examples. A source goes through its data in epochs, and the examples of an epoch can
+// be asked for in any order. Everything is a function of (data, settings, seed, epoch, example):
+// there is no state to save, and any rank can make any example.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class ExampleSource {
  public:
   virtual ~ExampleSource() = default;
 
-  // For messages: "train", "cola".
+  // The name in messages: "train", "cola".
   const std::string& name() const { return name_; }
   // Epochs are counted from 0; their sizes may differ a little. The source must outlive the epoch.
   virtual std::shared_ptr<const ExampleEpoch> Epoch(int64_t epoch) const = 0;

@@ -17,7 +17,7 @@ namespace tokenizer {
 class ModelFile;
 }
 
-// What a model has instead of a space, unless it keeps spaces: U+2581.
+// The character that a model has instead of a space, unless it keeps spaces: U+2581.
 inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 
 class Normalizer {

@@ -15,7 +15,7 @@
 
 namespace syntra {
 
-// What decides examples besides the data.
+// The settings that decide examples, besides the data.
 struct ObjectiveSettings {
   ExampleLengths row;  // no example may be longer (RowLengths)
   double noise_density = 0.15, mean_span_length = 3;
@@ -49,7 +49,7 @@ class Objective {
 // settings, and says how it could.
 std::unique_ptr<Objective> MakeObjective(std::string_view name, const ObjectiveSettings& settings);
 std::vector<std::string> ObjectiveNames();
-// The name of what a configuration's corpora are for: "span_corruption".
+// The name of the objective of a configuration's corpora: "span_corruption".
 std::string ObjectiveOfCorpus(const DataConfig& config);
 
 // The rows of the table.

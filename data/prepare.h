@@ -33,11 +33,11 @@ struct PrepareOptions {
   // is compared with its shard, and more often while waiting for other processes' shards. May throw
   // to stop.
   std::function<void(const PrepareProgress&)> on_progress;
-  // For a run that has already trained on these shards. If the bytes of a corpus file have changed,
-  // its shard is replaced only by one with the same content (when the file was merely
+  // Set for a run that has already trained on these shards. If the bytes of a corpus file have
+  // changed, its shard is replaced only by one with the same content (when the file was merely
   // recompressed). Otherwise the shard stays and Error(kCheckpoint) is thrown.
   bool keeps_content = false;
-  // False for a command that only looks: a shard that cannot be used may belong to a run. It stays,
+  // False for a command that only reads: a shard that cannot be used may belong to a run. It stays,
   // and Error(kConfig) is thrown.
   bool replaces_shards = true;
 };

@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// Sets `count` of the marks, which are all 0, to 1; every choice of so many is equally likely. A
-// function of the key and the stream.
+// Sets `count` of the marks, which are all 0, to 1; all choices of `count` marks are equally
+// likely. The choice is a function of the key and the stream.
 void ChooseAtRandom(int64_t count, RandomKey key, uint64_t stream, std::span<uint8_t> marks);
 
 }  // namespace syntra

@@ -10,11 +10,11 @@
 
 namespace syntra {
 
-// One JSON object a line. The document is the string field `text_field`.
+// Opens a file with one JSON object a line. The document is the string field `text_field`.
 std::unique_ptr<RecordReader> OpenJsonRecords(const Path& path, const std::string& text_field);
 bool StartsLikeJson(std::span<const std::byte> bytes);
 
-// One document a line. `text_field` is ignored.
+// Opens a file with one document a line. `text_field` is ignored.
 std::unique_ptr<RecordReader> OpenTextRecords(const Path& path, const std::string& text_field);
 
 // TFRecord frames of tf.Example messages. The document is the feature `text_field`.
@@ -29,7 +29,7 @@ void CheckEndOfTfRecords(const Path& path);
 std::unique_ptr<RecordReader> OpenCsvRecords(const Path& path, const std::string& text_field);
 std::unique_ptr<RecordReader> OpenTsvRecords(const Path& path, const std::string& text_field);
 
-// The same as tables: see OpenTable.
+// Opens files of these formats as tables: see OpenTable.
 std::unique_ptr<RecordReader> OpenJsonTable(const Path& path, std::vector<TableField> fields);
 std::unique_ptr<RecordReader> OpenDelimitedTable(const Path& path, const TableFormat& format,
                                                  std::vector<TableField> fields);

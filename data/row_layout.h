@@ -17,9 +17,9 @@ class RowLayout {
 
   virtual ~RowLayout() = default;
 
-  // What examples of these lengths take of a row: `inputs` slots of its encoder tensors, `targets`
-  // slots of its decoder tensors. Of the longest inputs and targets: the lengths of a row. It is
-  // linear.
+  // The slots that examples of these lengths take of a row: `inputs` slots of its encoder tensors,
+  // `targets` slots of its decoder tensors. For the longest inputs and targets this gives the
+  // lengths of a row. The function is linear.
   virtual ExampleLengths SlotsOf(const ExampleLengths& lengths) const = 0;
 
   // Writes an example into a row of the batch from slots `begin` on, where it has room. `write`
@@ -41,8 +41,8 @@ const RowLayout& SeparateRows();
 // prefix of an example goes from its 0 to its last input, so to the slot of the first target.
 const RowLayout& SharedRows();
 
-// As SeparateRows, but that every input has a target in its own slot, or kIgnoredTarget; there is
-// nothing to be read of the decoder's tensors.
+// As SeparateRows, but every input has a target in its own slot, or kIgnoredTarget. A model reads
+// none of the decoder's other tensors.
 const RowLayout& RowsOfTokenPairs();
 
 // As SeparateRows; every example has one target, its class, and a row of its own.

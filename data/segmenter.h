@@ -51,8 +51,8 @@ class Segmenter {
   void AppendIds(std::string_view text, std::vector<int32_t>* ids) const;
 
   std::shared_ptr<const PieceTable> pieces_;
-  // For each place in the text, the last piece of the best segmentation up to there: an id, or -n
-  // for an unknown character of n bytes.
+  // The last piece of the best segmentation up to each place in the text: an id, or -n for an
+  // unknown character of n bytes.
   std::vector<int32_t> last_;
   std::vector<float> sums_;            // ring buffer: scores at the places that one piece can reach
   std::vector<double> best_, second_;  // the two best sums at every place, in double

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the SentencePiece library says, for users.
+// Messages of the SentencePiece library, for users.
 #pragma once
 
 #include <string>

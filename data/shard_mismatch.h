@@ -19,7 +19,7 @@ enum class Mismatch {
   kBadRecords  // more bad records than the policy allows now
 };
 
-// What a shard must have been made with.
+// The settings with which a shard must have been made.
 struct ShardSettings {
   Digest tokenizer{};  // of the model file's bytes
   Digest settings{};   // SettingsDigest

@@ -18,7 +18,7 @@ namespace syntra {
 // Why rows with these slots have no room for the targets of the longest segment that their inputs
 // hold; "" if they have.
 std::string WhyTargetsLackRoom(const ExampleLengths& row, const CorruptionLengths& longest);
-// Why so many sentinels do not suffice for that segment; "" if they do.
+// Why `sentinels` sentinels do not suffice for that segment; "" if they do.
 std::string WhySentinelsLack(const ExampleLengths& row, const CorruptionLengths& longest,
                              int64_t sentinels);
 

@@ -14,7 +14,7 @@
 
 namespace syntra {
 
-// What a shard was made from and what it holds. Equal inputs give byte-identical shards.
+// The origin and the contents of a shard. Equal inputs give byte-identical shards.
 struct ShardFacts {
   uint64_t documents = 0;  // without empty ones
   uint64_t tokens = 0;

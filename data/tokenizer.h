@@ -59,8 +59,9 @@ class Tokenizer {
   // The text up to the first EOS. Padding is dropped. A sentinel becomes "<extra_id_K>" between
   // spaces, an id outside the vocabulary the unknown piece.
   std::string Decode(std::span<const int32_t> ids) const;
-  // What Decode gives of `ids` and of everything that begins with them: without the bytes of a
-  // character that is not complete. Empty where the model has rules that rewrite decoded text.
+  // A text with which Decode's result begins for all ids that begin with `ids`: Decode(ids) without
+  // the bytes of an incomplete character. Empty where the model has rules that rewrite decoded
+  // text.
   std::string DecodeBeginning(std::span<const int32_t> ids) const;
 
   int32_t pad_id() const { return 0; }

@@ -70,7 +70,7 @@ class TrainingData {
   };
   // Rows [first, first + count) of the run.
   std::vector<Row> Locate(int64_t first, int64_t count) const;
-  // As for Get.
+  // The rows of a batch, with the arguments of Get.
   std::vector<Row> RowsAt(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
   std::shared_ptr<const ExampleSource> source_;

@@ -21,7 +21,7 @@ using tokenizer::ModelFile;
 // Largest number of words in the caches of all threads together: three quarters of 64 MiB. In an
 // English corpus words that are not among the first are rare.
 constexpr size_t kMaxWords = size_t{3} << 18;
-// New words that SentencePiece checks: the first ones, then one of so many.
+// New words that SentencePiece checks: the first kFirstChecked, then one of every kBetweenChecks.
 constexpr uint64_t kFirstChecked = 1024, kBetweenChecks = 64;
 // SentencePiece takes about 250 bytes of memory a byte, and some time.
 constexpr size_t kMaxCheckedBytes = 4096;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which chunks vectors go from rank to rank through host memory. Apart from mpi.h, because the
-// plan reckons with them too, and does without MPI.
+// The chunks in which vectors go from rank to rank through host memory. This file is separate from
+// mpi.h, because the plan calculates with chunks, too, and does not use MPI.
 #pragma once
 
 #include <cstdint>

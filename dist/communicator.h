@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a data-parallel job do together. Every call is collective: all ranks make the
-// same calls in the same order. A call on host memory returns when this rank's part is done. A
-// call on a device's memory is enqueued there like a kernel: after the work enqueued before it, and
+// The collectives of the ranks of a data-parallel job. Every call is collective: all ranks make the
+// same calls in the same order. A call on host memory returns when this rank's part is done. A call
+// on a device's memory is enqueued there like a kernel: after the work enqueued before it, and
 // before the work enqueued later.
 //
 // Sums are taken element by element over a fixed binary tree of ranks, ((0+1)+(2+3))+..., the lower
@@ -43,20 +43,20 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Ranks that share this rank's machine, itself included: how many ways its cores are shared.
+  // The number of ranks on this rank's machine, itself included, which share the machine's cores.
   virtual int ranks_on_host() const = 0;
-  // This rank's place among them.
+  // This rank's index among them.
   virtual int rank_on_host() const = 0;
   virtual std::string_view name() const = 0;  // "self", "mpi", "nccl"
 
-  // In place, for views of f32. The views of this and of the following calls may be in the memory
-  // of the host or of a device.
+  // Sums f32 views in place. The views of this and of the following calls may be in the memory of
+  // the host or of a device.
   virtual void AllReduceSum(TensorView view) = 0;
 
   // Sums f32 views and leaves on each rank its own share of the sum in place; the other shares keep
   // what the rank put there.
   virtual void ReduceScatter(TensorView view, const Shares& shares) = 0;
-  // Copies every rank's own share to all, any type.
+  // Copies every rank's own share to all ranks. The view may have any type.
   virtual void AllGather(TensorView view, const Shares& shares) = 0;
 
   // Lets the other ranks of this host read the memory of a view, so that collectives over the view
@@ -71,26 +71,26 @@ class Communicator {
     ReduceScatter(view, shares);
   }
   virtual void StartAllGather(TensorView view, const Shares& shares) { AllGather(view, shares); }
-  // Work enqueued on the device from now on runs after the oldest of those that were started and
-  // not yet finished, of which there is one. The host does not wait.
+  // Makes work that is enqueued on the device from now on run after the oldest collective that was
+  // started and not yet finished. There must be one. The host does not wait.
   virtual void Finish() {}
 
   virtual void Broadcast(TensorView view, int root) = 0;
 
-  // For short vectors: every rank's values on all ranks, one rank after the other.
+  // Returns every rank's values on all ranks, one rank after the other. For short vectors.
   virtual std::vector<double> AllGather(std::span<const double> values) = 0;
 
-  // For short vectors: losses, counts (exact up to 2^53), flags. In place.
+  // Sums short vectors in place: losses, counts (exact up to 2^53), flags.
   virtual void AllReduceSum(std::span<double> values) = 0;
   virtual void AllReduceMax(std::span<double> values) = 0;
 
   virtual void Barrier() = 0;
 
-  // Every rank's text in rank order on rank 0; empty on the others.
+  // Returns every rank's text in rank order on rank 0; nothing on the others.
   virtual std::vector<std::string> Gather(std::string_view text) = 0;
 
-  // This rank has failed and calls Abort, but first finishes something else, for at most so many
-  // seconds. Until then a lost rank is no reason to end the process.
+  // Reports that this rank has failed and will call Abort, but first finishes something else, in at
+  // most the given seconds. Until then a lost rank is no reason to end the process.
   virtual void AbortsWithin(double /*seconds*/) {}
 
   // Ends the whole job with this exit code, from any state, without running destructors.
@@ -104,15 +104,15 @@ class Communicator {
   }
 };
 
-// Rank 0's text on every rank.
+// Replaces `text` with rank 0's on every rank.
 void BroadcastText(Communicator& ranks, std::string* text);
 
-// Every rank's line in rank order, on every rank. There is no newline in a line.
+// Returns every rank's line in rank order, on every rank. A line must not contain a newline.
 std::vector<std::string> AllGatherLines(Communicator& ranks, std::string_view line);
 
-// MPI when this process was started by an MPI launcher, otherwise one rank without starting MPI at
-// all. Call once, early, from the main thread. Throws Error(kConfig) when the launcher started
-// several tasks that MPI cannot join, with what to do about it.
+// Makes a communicator of MPI if an MPI launcher started this process, otherwise of one rank,
+// without starting MPI. Call it once, early, from the main thread. Throws Error(kConfig), which
+// says what to do, if the launcher started several tasks that MPI cannot join.
 std::unique_ptr<Communicator> MakeCommunicator(int* argc, char*** argv);
 
 }  // namespace syntra

@@ -22,7 +22,8 @@
 namespace syntra {
 
 struct MpiOptions {
-  // Ranks that share memory; 0: as many as share a host. Tests set it to act out several hosts.
+  // The number of ranks that share memory; 0: all ranks of a host. Tests set it to simulate several
+  // hosts.
   int ranks_per_host = 0;
   // Shared memory per rank and buffer (there are two), for vectors that are not exposed.
   int64_t chunk_bytes = kChunkBytes;
@@ -73,7 +74,7 @@ class MpiCommunicator final : public Communicator {
   // results back: MPI never sees a device's memory.
   void ThroughHost(const TensorView& view, int64_t elements,
                    const std::function<void(TensorView)>& collective);
-  // The same for a collective by shares, which it gets those of each piece of.
+  // The same for a collective by shares, which is called with the shares of each piece.
   void ThroughHost(const TensorView& view, const Shares& shares,
                    const std::function<void(TensorView, const Shares&)>& collective);
   // The shares are in bytes.

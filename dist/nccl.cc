@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/output.h"
 
-// Throws Error(kPeerLost) naming the call unless it succeeds, in the end or within so many seconds.
+// Throws Error(kPeerLost) that names the call, unless it succeeds in the end or within `seconds`.
 #define SYNTRA_NCCL(call) SYNTRA_NCCL_WITHIN(INFINITY, call)
 #define SYNTRA_NCCL_WITHIN(seconds, call) Call(#call, seconds, [&] { return call; })
 

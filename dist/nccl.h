@@ -26,7 +26,7 @@ namespace syntra {
 struct NcclOptions {
   // How long connecting to the other ranks may take, and leaving them at the end.
   double connect_seconds = 60;
-  // The time between two looks for errors that no call returns.
+  // The time between two checks for errors that no call returns.
   double poll_seconds = 0.1;
   // How long the caller may take to end the process after such an error, unless it asks for more
   // (AbortsWithin). Then the process is ended here.
@@ -39,7 +39,7 @@ class NcclCommunicator final : public Communicator {
   // Both outlive this. Throws Error(kPeerLost) if the ranks cannot be connected.
   NcclCommunicator(Communicator& host, Device& device, const nccl::Library& library,
                    const NcclOptions& options = {});
-  // Collective, unless an error is under way.
+  // Collective, unless an exception is being thrown.
   ~NcclCommunicator() override;
 
   int rank() const override { return host_.rank(); }
@@ -65,20 +65,21 @@ class NcclCommunicator final : public Communicator {
 
  private:
   void Connect();
-  // The host's communicator. Throws if a rank is lost, as everything does.
+  // The host's communicator. Throws if a rank is lost, as all calls do.
   Communicator& OnHost();
   // Whether the view is on the device, and so goes through NCCL.
   bool Serves(const TensorView& view) const;
-  // On the stream beside the device's own; in the host's memory at once.
+  // Enqueues the sum on the stream beside the device's own; a view in the host's memory is summed
+  // at once.
   void EnqueueAllReduce(const TensorView& view);
   void EnqueueReduceScatter(const TensorView& view, const Shares& shares);
   void EnqueueAllGather(const TensorView& view, const Shares& shares);
-  // What was enqueued for the view comes before the device's next work.
+  // Makes the device's next work wait for what was enqueued for the view.
   void Join(const TensorView& view);
   // Calls NCCL and waits, for at most `seconds`, until the call is done in the background, too.
   // `name`: the call as messages show it.
   void Call(const char* name, double seconds, const std::function<nccl::Result()>& call);
-  // The same of one call for each owner of a share, which NCCL launches together.
+  // As Call, with one call for each owner of a share, which NCCL launches together.
   void CallForOwners(const char* name, const Shares& shares,
                      const std::function<nccl::Result(int owner)>& call);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL as a table of functions, filled when GPUs first need it: machines with one GPU or none lack
-// it. What is used of nccl.h stands here a second time, since that header asks for CUDA's, which a
-// build for CPUs lacks; tests/dist/nccl_header_test.cc holds it against the original.
+// it. The parts of nccl.h that are used are declared here again, since that header includes CUDA's,
+// which a build for CPUs lacks; tests/dist/nccl_header_test.cc compares them with the original.
 #pragma once
 
 #include <cstddef>

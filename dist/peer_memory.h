@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of which the ranks of one host can read each other's, in place.
+// A vector of each rank of a host, which the other ranks of the host can read in place.
 //
 // The pages of this rank's memory become those of a file that lies in memory and has no name
 // (memfd_create); the other ranks map it through /proc. So nothing is left behind when a job is
@@ -29,7 +29,7 @@ class PeerMemory final : public Exposure {
   bool Contains(std::span<const std::byte> part) const {
     return part.data() >= own_.data() && part.data() + part.size() <= own_.data() + own_.size();
   }
-  // Where rank `local` of the host has what this rank has at `own`.
+  // The address of rank `local`'s counterpart of this rank's element at `own`.
   const std::byte* At(int local, const std::byte* own) const {
     return of_rank_[local] + (own - own_.data());
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room in a file in memory. Where there is none, touching its pages would end the process.
+// Reserves room in a file that lies in memory. Without room, touching its pages would end the
+// process.
 #pragma once
 
 #include <fcntl.h>
@@ -8,7 +9,8 @@
 
 namespace syntra {
 
-// 0, or an error number. A signal makes the system begin again, so this is tried several times.
+// Returns 0, or an error number. A signal makes the system begin again, so this tries several
+// times.
 inline int ReserveInFile(int file, off_t offset, off_t bytes) {
   constexpr int kTries = 100;
   int problem = EINTR;

@@ -29,7 +29,7 @@ class SharedMemory {
   void Barrier();
 
  private:
-  // One counter for each rank, each on a page of its own, at the start of the shared memory.
+  // The shared memory begins with a counter for each rank, each on a page of its own.
   static constexpr size_t kPageBytes = 4096;
 
   SharedMemory(int rank, int ranks, size_t slot_bytes)

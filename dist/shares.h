@@ -20,7 +20,7 @@ class Shares {
     SYNTRA_CHECK(!ends_.empty() && ends_.front() >= 0 && std::ranges::is_sorted(ends_),
                  "shares that do not lie one behind the other");
   }
-  // All of a size that is a multiple of `grain`, but for the last ones that are not empty.
+  // Shares of equal size, a multiple of `grain`; the last share that is not empty may be smaller.
   static Shares Even(int64_t elements, int ranks, int64_t grain = 1) {
     const int64_t share = (elements + ranks * grain - 1) / (ranks * grain) * grain;
     std::vector<int64_t> ends;
@@ -40,11 +40,11 @@ class Shares {
   }
   bool are_equal() const { return largest() * ranks() == elements(); }
 
-  // The same ranks' shares of the elements [first, last) alone.
+  // The shares of the same ranks in the elements [first, last) alone.
   Shares Within(int64_t first, int64_t last) const {
     return Each([=](int64_t end) { return std::clamp(end, first, last) - first; });
   }
-  // In other units, of so many for each element.
+  // The same shares in other units, of which each element has `units`.
   Shares Times(int64_t units) const {
     return Each([=](int64_t end) { return end * units; });
   }

@@ -18,7 +18,7 @@ namespace internal {
 
 inline constexpr int64_t kTreeBlock = 1024;
 
-// At most kTreeBlock elements from `offset` of every source; `out` overlaps no source.
+// Sums at most kTreeBlock elements from `offset` of every source; `out` overlaps no source.
 template <typename T>
 void TreeSumBlock(std::span<const T* const> sources, int64_t offset, int64_t count, T* out) {
   if (sources.size() == 1) {
@@ -53,8 +53,8 @@ void TreeSum(std::span<const T* const> sources, T* out, int64_t count) {
   }
 }
 
-// The levels of the tree below its root: where sources come one after another, so many sums wait
-// for others at most.
+// The levels of the tree below its root. If sources come one after another, this is the largest
+// number of sums that wait for others.
 inline int TreeLevels(int64_t sources) {
   return std::bit_width(static_cast<uint64_t>(sources) - 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models from one format to another.
+// Converts models from one format to another.
 #pragma once
 
 #include "convert/formats.h"
@@ -14,10 +14,10 @@ struct Conversion {
 };
 
 // Reads the model at `input` and writes it to `output`, which must be empty or not exist, and
-// neither a symbolic link nor the working directory: it is replaced by one written beside it. What
-// was written is opened again and held to the source: every parameter to the bit (rounded as
-// `options` say), the model's configuration and the tokenizer. Only then does it take its name, so
-// that `output` is complete or not there. Throws Error(kConfig) if `output` is in use or the format
+// neither a symbolic link nor the working directory: it is replaced by one written beside it. The
+// result is opened again and compared with the source: every parameter bit for bit (rounded as
+// `options` say), the model's configuration and the tokenizer. Only then does it get its name, so
+// `output` is either complete or absent. Throws Error(kConfig) if `output` is in use or the format
 // has no such model, Error(kCheckpoint) and Error(kData) as ModelFormat::open.
 Conversion Convert(const Path& input, const Path& output, const ModelFormat& to,
                    const SafetensorsOptions& options = {}, const Path& tokenizer = {});

@@ -17,14 +17,14 @@ struct ModelFormat {
   // `tokenizer`: a SentencePiece model instead of the directory's; "": the directory's. Throws
   // Error(kCheckpoint) for what is not sound, Error(kData) for the tokenizer.
   StoredModel (*open)(const Path& directory, const Path& tokenizer);
-  // Into an empty directory; every file is synced. Throws Error(kConfig) if the format has no such
-  // model.
+  // Writes the model into an empty directory, and syncs every file. Throws Error(kConfig) if the
+  // format cannot represent the model.
   void (*write)(StoredModel& model, const Path& directory, const SafetensorsOptions& options);
 };
 
 std::span<const ModelFormat> ModelFormats();
 
-// The format of what is at `path`; nullptr: of no known format.
+// The format of the model at `path`; nullptr: no known format.
 const ModelFormat* FindFormat(const Path& path);
 
 // The rows, each in its file. `syntra`: a checkpoint, or a directory with some.
@@ -34,12 +34,13 @@ extern const ModelFormat kHuggingFaceFormat;
 // Any model: model.safetensors under this program's names, model.json and tokenizer.model.
 extern const ModelFormat kSafetensorsFormat;
 
-// Sets the model's tokenizer: that in the file `given` or, where that is empty, in the directory's
-// `own`. Throws Error(kData) if there is none.
+// Sets the model's tokenizer to the one in the file `given` or, if that is empty, in the
+// directory's file `own`. Throws Error(kData) if there is none.
 void ReadTokenizer(const Path& directory, const char* own, const Path& given, StoredModel* model);
 
-// Holds the model's configuration to the rules (Error(kCheckpoint)) and its tokenizer to the
-// configuration and, where it is known, to `tokenizer_identity`, which is set. The tokenizer.
+// Checks the model's configuration against the rules (Error(kCheckpoint)), and its tokenizer
+// against the configuration and, where it is known, against `tokenizer_identity`, which it sets.
+// Returns the tokenizer.
 Tokenizer Complete(StoredModel* model);
 
 // Writes all tensors of a source.

@@ -16,7 +16,7 @@ struct HuggingFaceName {
   std::string theirs;
   // torch's Linear and Embedding keep [out, in] where this program has [in, out].
   bool transposed = false;
-  // Where transformers may have the same tensor, too, or instead.
+  // Other names under which transformers may store the same tensor, in addition or instead.
   std::vector<std::string> aliases;
 };
 
@@ -30,14 +30,13 @@ std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource>
                                                    const ModelConfig& model,
                                                    bool shares_embeddings);
 
-// The same tensors, but those with a row for each of an odd number `rows` of tokens have one more:
-// again the row of token 0, padding. No model is trained to write that, so the new token is as
-// unlikely, and greedy outputs stay as they are, since of equals the lower id wins; zeros could be
-// likelier than all others.
+// The same tensors, but those with a row for each of an odd number `rows` of tokens get one more
+// row, a copy of the row of token 0, padding. No model is trained to write padding, so the new
+// token is just as unlikely. Greedy outputs stay the same, since the lower id wins among equals. A
+// row of zeros could be likelier than all others.
 std::unique_ptr<TensorSource> WithAnotherToken(std::unique_ptr<TensorSource> theirs, int64_t rows);
 
-// The other way: `ours`, which must outlive the result, under transformers' names and in its
-// shapes.
+// The reverse: `ours`, which must outlive the result, under transformers' names and in its shapes.
 std::unique_ptr<TensorSource> ToHuggingFaceNames(TensorSource& ours, const ModelConfig& model);
 
 }  // namespace syntra

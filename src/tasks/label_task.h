@@ -10,7 +10,8 @@ namespace syntra {
 // How a row reads.
 struct LabelledRow {
   TextTemplate input;  // of the file's columns or JSON fields
-  // As the files write the labels, by class; none: as the model does. JSON texts in jsonl.
+  // The labels as the files write them, by class; empty: as the model writes them. In jsonl they
+  // are JSON texts.
   std::vector<std::string> label_values{};
   std::string label = "label";    // column or JSON field
   std::string id = "index";       // the same; where there is none or it is empty, the row's number

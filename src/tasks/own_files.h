@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tasks over a user's own files have in common.
+// The common parts of tasks over a user's own files.
 #pragma once
 
 #include "data/record_reader.h"
@@ -8,7 +8,7 @@
 
 namespace syntra {
 
-// The format of a file. Throws Error(kConfig) if its name is of no table.
+// The format of a file. Throws Error(kConfig) if its name is not that of a table.
 TableFormat OwnFormat(const Path& file, bool header);
 
 // Throws Error(kConfig) unless there are two labels or more, all different, and no values for them
@@ -23,7 +23,8 @@ TextTemplate OwnTemplate(const std::string& text);
 std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::string& by_default,
                                     Metric::Reads reads);
 
-// All but labels and metrics. Throws Error(kConfig) if there are no files to train or be judged on.
+// All traits but labels and metrics. Throws Error(kConfig) if there are no files to train or be
+// judged on.
 TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& train,
                      const std::vector<std::string>& validation,
                      const std::vector<std::string>& test);

@@ -17,7 +17,7 @@ struct Row {
   int64_t number = 0;                                  // among the split's rows, from 0
 };
 
-// What is wrong with a row: "label is \"2\"; must be 0 or 1".
+// The fault of a row: "label is \"2\"; must be 0 or 1".
 struct BadRow {
   std::string detail;
 };
@@ -26,16 +26,16 @@ struct RowFile {
   Path path;
   TableFormat format{};
   std::vector<TableField> fields{};
-  // The rows of the files before it, which count in its numbers; those of this one are added. Null:
-  // it is the only one.
+  // The number of rows in the split's files before this one, at which this file's numbers begin;
+  // this file's rows are added to it. Null: there is only one file.
   int64_t* rows = nullptr;
 };
 
 // The examples of a row; throws BadRow.
 using RowParser = std::function<std::vector<TaskExample>(const Row&)>;
 
-// Gives the examples of all good rows of a file to `sink`. Names the others, and returns how many
-// they are.
+// Passes the examples of all good rows of a file to `sink`. Logs the bad rows, and returns their
+// number.
 int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
                  const Task::Sink& sink);
 

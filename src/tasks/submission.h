@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the servers of GLUE and SuperGLUE take: a zip archive with a file for each of their tasks.
+// Submissions to the servers of GLUE and SuperGLUE: a zip archive with a file for each of their
+// tasks.
 #pragma once
 
 #include <cstdint>

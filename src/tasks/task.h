@@ -31,11 +31,11 @@ struct TaskExample {
   double expected = -1;
   // The right answers where the answer is free text: each of them counts.
   std::vector<std::string> accepted_texts;
-  // What belongs together: the answers to one MultiRC question, the repetitions of one ReCoRD
-  // query.
+  // The group to which the example belongs: the answers to one MultiRC question, the repetitions of
+  // one ReCoRD query.
   std::string group;
-  // What the benchmark calls it: the number of the row, "idx"; "passage/question/answer" of
-  // MultiRC.
+  // The benchmark's name for the example: the number of the row, "idx"; "passage/question/answer"
+  // in MultiRC.
   std::string id;
 };
 // T5's target of an example whose answer is not known.
@@ -49,10 +49,10 @@ struct TaskSplit {
   };
   std::string name;  // "train", "validation", "validation_matched", "test" ...
   Use use = Use::kTrain;
-  // The files that it is read from, relative to data.directory. Where there are several layouts,
-  // the first of which all files are there.
+  // The files from which the split is read, relative to data.directory. If there are several
+  // layouts, the first one whose files all exist is used.
   std::vector<std::vector<std::string>> layouts;
-  // Read as well where they are.
+  // Files that are also read if they exist.
   std::vector<std::string> extras{};
   // The file that the benchmark's server takes for a test split ("MNLI-m.tsv"); else empty.
   std::string submission{};
@@ -81,7 +81,7 @@ struct TaskTraits {
 // it. Both benchmarks have an "rte", but only SuperGLUE's has diagnoses.
 bool IsAnsweredBy(const TaskTraits& task, const TaskTraits& owner);
 
-// What the file of the answers to a validation or test split is called, without its ending: "mnli",
+// The name of the file of the answers to a validation or test split, without its ending: "mnli",
 // "mnli_mismatched", "mnli_test_matched".
 std::string PredictionsName(const TaskTraits& task, const TaskSplit& split);
 
@@ -109,14 +109,15 @@ class Task {
   // The text that a row's fields fill to become an input; null where inputs are made otherwise.
   virtual const TextTemplate* input_template() const { return nullptr; }
 
-  // What a metric reads of an answer. By default: the class of a label, -1 for any other text.
+  // Returns what a metric reads of an answer. By default this is the class of a label, -1 for any
+  // other text.
   virtual Judgement Judge(const TaskExample& example, std::string_view text) const;
 
   // Whether every text that begins with `begun` is judged and submitted as `begun` itself is, so
   // that an answer need not be completed. By default, for a task with labels: no label begins with
   // `begun`, so the text cannot become one.
   virtual bool IsSettled(std::string_view begun) const;
-  // Whether it can happen at all: if not, callers need not ask.
+  // Whether IsSettled can be true at all; if not, callers need not call it.
   virtual bool CanSettle() const { return !traits_.labels.empty(); }
 
   // The content of a split's submission file: under a header lines of index, tab and answer, as
@@ -137,11 +138,11 @@ class Task {
 
 // The task of a configuration. Throws Error(kConfig) if it names no kind or makes no sense.
 std::unique_ptr<Task> MakeTask(const TaskConfig& config);
-// Those of data.task. Throws Error(kConfig), also if two have the same name or would write the same
-// file of predictions.
+// The tasks of data.task. Throws Error(kConfig) as MakeTask does, and if two tasks have the same
+// name or would write the same file of predictions.
 std::vector<std::unique_ptr<Task>> MakeTasks(const DataConfig& config);
 
-// Where a task's files are looked for, and what is done about bad rows.
+// Where a task's files are, and what is done about bad rows.
 struct TaskFolder {
   Path directory;  // data.directory; empty: the working directory
   BadRecordPolicy policy;
@@ -150,7 +151,7 @@ TaskFolder TaskFolderOf(const DataConfig& config);
 
 // The files of a split that are there; none if no layout of it is complete.
 std::vector<Path> FilesOf(const TaskSplit& split, const Path& directory);
-// The test splits that a run answers: those whose files are there, or must be since the
+// The test splits that a run answers: those whose files exist, or must exist since the
 // configuration names them.
 std::vector<const TaskSplit*> TestSplits(const Task& task, const Path& directory);
 // The places of all files that must be there and are not, one text each: "CoLA/train.tsv", or
@@ -169,8 +170,8 @@ std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
 // stands there.
 void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder);
 
-// The answer that is right most often: the label of the largest class of `train`, the first of
-// equals; of scores the most frequent target. Empty for free text.
+// The answer that is right most often: the label of the largest class of `train`, the first among
+// equals; for scores, the most frequent target. Empty for free text.
 std::string MajorityAnswer(const Task& task, std::span<const TaskExample> train);
 
 // A line of predictions/<task>.jsonl, without its end: id, input, target, prediction, and what the
