@@ -39,7 +39,7 @@ class NcclCommunicator final : public Communicator {
   // Both outlive this. Throws Error(kPeerLost) if the ranks cannot be connected.
   NcclCommunicator(Communicator& host, Device& device, const nccl::Library& library,
                    const NcclOptions& options = {});
-  // Collective, unless an exception is being thrown.
+  // Collective, unless the communicator has failed or an exception is being thrown.
   ~NcclCommunicator() override;
 
   int rank() const override { return host_.rank(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several algorithms a library computes a problem with, where only timing can show which
-// is fastest. Algorithms may sum in different orders, so a choice decides the bits of results: it
+// Chooses among several algorithms of a library for a problem, where only timing can show which one
+// is fastest. Algorithms may sum in different orders, so a choice decides the bits of results. It
 // is made once and then read from files, by all processes that share one of them.
 #pragma once
 
@@ -17,10 +17,10 @@ namespace syntra {
 // Problems and algorithms are texts that the library's user makes up. For one thread.
 class AlgorithmChoices {
  public:
-  // Choices are remembered in a file for all of the user's programs, whose directory is made if
-  // needed; empty: in none. Several processes may use it at once: of each problem the first to
-  // choose decides. A damaged file is recreated. One that cannot be read or written is left out,
-  // with a line in the log.
+  // Choices are remembered in the file `users` for all of the user's programs; its directory is
+  // created if needed. Empty: in no such file. Several processes may use it at once: the first one
+  // to choose decides for a problem. A damaged file is recreated. One that cannot be read or
+  // written is left out, with a line in the log.
   explicit AlgorithmChoices(Path users = {});
 
   // From now on the choices are also kept in the run's own file, in place of another run's. It
@@ -36,8 +36,8 @@ class AlgorithmChoices {
                 const std::function<std::vector<double>()>& measure);
 
  private:
-  // Takes what the files say, adds to each what it lacks, and leaves out those for which that
-  // fails.
+  // Takes the choices in the files, adds to each file those that it lacks, and leaves out files for
+  // which that fails.
   void Agree();
 
   std::map<std::string, std::string> chosen_;  // the algorithm of each problem

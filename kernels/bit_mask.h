@@ -32,7 +32,8 @@ struct MaskBit {
   uint32_t bit;  // of that word, alone
 };
 
-// Where a mask has the bit of an element, counted from the start of a matrix of so many columns.
+// The place of an element's bit in a mask. `element` is counted from the start of a matrix with
+// `columns` columns.
 inline MaskBit MaskBitOf(int64_t element, int64_t columns) {
   const int64_t words = MaskStride(columns) / static_cast<int64_t>(sizeof(int32_t));
   const int64_t row = element / columns, column = element % columns;

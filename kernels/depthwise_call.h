@@ -13,8 +13,8 @@ namespace syntra {
 
 struct DepthwiseCall {
   static constexpr int64_t kMostTaps = 256;  // of filters that cannot be long
-  // With more taps a Fourier transform takes less time (measured on AVX-512, as many taps as
-  // positions).
+  // With more taps than this, a Fourier transform takes less time (measured on AVX-512, with as
+  // many taps as positions).
   static constexpr int64_t kFewTaps = 64;
 
   int64_t batch = 0, length = 0, columns = 0, groups = 1, taps = 0;

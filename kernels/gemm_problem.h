@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The description of a matrix product, for every backend's library: C = alpha op(A) op(B) (+ C), or
-// what an epilogue makes of that. Matrices are stored row-major.
+// an epilogue of that. Matrices are stored row-major.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace syntra {
 
-// What becomes of a sum x before it is stored.
+// The function that is applied to a sum x before it is stored.
 enum class Epilogue {
   kNone,
   kRelu,      // max(x, 0)
@@ -17,7 +17,7 @@ enum class Epilogue {
   kMask       // x where a mask has a bit, else 0
 };
 
-// What is left if the mask is written or applied afterwards.
+// The rest of an epilogue whose mask is written or applied afterwards.
 inline Epilogue WithoutMask(Epilogue epilogue) {
   if (epilogue == Epilogue::kReluMask) return Epilogue::kRelu;
   return epilogue == Epilogue::kMask ? Epilogue::kNone : epilogue;

@@ -28,8 +28,8 @@ class Joined {
   }
 
   bool empty() const { return copies_.empty(); }
-  // Copies the parts, which are inputs of the call from `first` on, by run(copies, to, from), where
-  // each part has a copy and an address to copy from. Returns the address of the whole.
+  // Copies the parts, which are the inputs of the call from `first` on, with run(copies, to, from),
+  // which gets a copy and a source address for each part. Returns the address of the whole.
   template <typename Run>
   void* Join(const KernelArguments& arguments, size_t first, const Run& run) const {
     void* whole = arguments.workspace + offset_;

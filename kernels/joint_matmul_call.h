@@ -20,14 +20,14 @@ inline size_t JointMatrices(std::span<const TensorType> inputs) {
   return (inputs.size() - 1) / 2;
 }
 
-// The matrix of which these are columns.
+// The type of the matrix whose columns these are.
 inline TensorType SideBySide(std::span<const TensorType> types) {
   return {types[0].dtype, {types[0].shape.rows(), ColumnsSideBySide(types)}};
 }
 
-// One product of the call: the call of matmul, whose B may have several parts, and which inputs and
-// output of the whole call are its operands. With `joined`, its A is the last so many of `inputs`,
-// which are not side by side in memory.
+// One product of the call: a call of matmul, whose B may have several parts, and the inputs and the
+// output of the whole call that are its operands. If `joined` > 0, its A is made of the last
+// `joined` of `inputs`, which are not side by side in memory.
 struct JointProduct {
   MatmulCall matmul;
   OpCall call;
@@ -57,7 +57,7 @@ inline std::vector<JointProduct> ProductsOfJoint(const OpCall& whole) {
   return products;
 }
 
-// da = [dc_1 | dc_2 | ..] [b_1 | b_2 | ..]^T, of the gradients that are there.
+// da = [dc_1 | dc_2 | ..] [b_1 | b_2 | ..]^T, of the gradients that are present.
 inline JointProduct ProductOfInput(const OpCall& whole) {
   const size_t matrices = JointMatrices(whole.inputs);
   std::vector<TensorType> gradients;

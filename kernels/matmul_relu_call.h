@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of matmul_relu share.
+// The common parts of the kernels of matmul_relu.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace syntra {
 
-// Binds a call by bind(call), which needs y: where nobody else does, y is in the workspace.
+// Binds a call with bind(call), which needs y. If nothing else needs y, it is in the workspace.
 template <typename Bind>
 std::optional<BoundKernel> BindMatmulRelu(OpCall call, const Bind& bind) {
   if (call.outputs[0].present()) return bind(call);

@@ -64,7 +64,7 @@ class GradientRule {
   virtual Recorder& recorder() = 0;
   virtual const Attributes& attributes() const = 0;
   virtual int inputs() const = 0;  // how many
-  // These may record the value again, where it was not kept.
+  // Each of these may record the value again, if it was not kept.
   virtual Value input(int i) = 0;
   virtual Value output(int i) = 0;
   // Absent if the objective does not depend on the output.
@@ -80,9 +80,9 @@ class GradientRule {
   // Adds `gradient` to the gradient of input i.
   virtual void Pass(int i, Value gradient) = 0;
 
-  // The mask of the call whose result input i is (Op::masks), if nothing else reads that result;
-  // else absent. Who takes it contributes a gradient that is 0 where the mask has no bit; that
-  // call then passes it on as it is.
+  // The mask of the call whose result is input i (Op::masks), if nothing else reads that result;
+  // else absent. A rule that takes it must contribute a gradient that is 0 where the mask has no
+  // bit; that call then passes the gradient on unchanged.
   virtual Value TakeMask(int /*i*/) { return {}; }
   // Whether the mask of the call itself was taken.
   virtual bool mask_taken() const { return false; }
@@ -113,7 +113,7 @@ struct OperandRange {
   size_t first, count;
 };
 
-// The most calls that a joint one does (Op::joint).
+// The most calls that a joint call replaces (Op::joint).
 inline constexpr size_t kMostJoined = 64;
 
 struct Op {
@@ -136,12 +136,12 @@ struct Op {
   // Operands that may be columns of a wider matrix (TensorType::pitch), at multiples of eight of
   // its columns. Null: none.
   OperandSet (*takes_columns)(const OpCall&) = nullptr;
-  // Operands that a call would have side by side, as columns of one matrix in their order. They are
-  // so all together, or none is. Null: there are none.
+  // Operands that a call wants side by side, as columns of one matrix in their order. Either all of
+  // them are, or none is. Null: there are none.
   OperandRange (*side_by_side)(const OpCall&) = nullptr;
-  // The op of which one call does several calls of this one with equal attributes and the same
-  // input 0, or null. Its inputs are that one and then the others of each call; its outputs are
-  // theirs. Null: calls are not joined.
+  // The op of which one call replaces several calls of this one that have equal attributes and the
+  // same input 0, or null. Its inputs are that input and then the others of each call; its outputs
+  // are theirs. Null: calls are not joined.
   const char* (*joint)(const OpCall&) = nullptr;
 };
 
@@ -172,7 +172,7 @@ std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call);
 // are in the GPU's memory.
 std::optional<BoundKernel> BindCudaKernel(const Op& op, const OpCall& call);
 
-// One kernel for several calls of one op; see Backend::BindMultiTensor.
+// Returns one kernel for several calls of one op; see Backend::BindMultiTensor.
 std::optional<BoundKernel> BindCudaMultiTensor(const Op& op, std::span<const OpCall> calls);
 
 // The reference as a kernel on host tensors of the call's types, which it converts to doubles and

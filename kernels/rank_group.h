@@ -15,7 +15,7 @@ class RankGroup {
  public:
   virtual ~RankGroup() = default;
   virtual int size() const = 0;
-  // The sum of all ranks' f32 values, in place; the same bits on all ranks and in every run.
+  // Sums all ranks' f32 values in place, with the same bits on all ranks and in every run.
   virtual void AllReduceSum(TensorView view) = 0;
   // Throws on all ranks unless all give the same list.
   virtual void CheckAlike(const std::vector<std::string>& collectives) = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over the same indices of several operands, of which each has strides of its own: 0 where
-// it is broadcast or summed, others where it is a slice or transposed. All backends share them.
+// Loops over the same indices of several operands, each of which has its own strides: 0 where it is
+// broadcast or summed, others where it is a slice or transposed. All backends share them.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 
 namespace syntra {
 
-// For each axis the number of elements from one index to the next.
+// The number of elements from one index to the next, for each axis.
 using Strides = std::array<int64_t, Shape::kMaxRank>;
 
-// Those of a dense tensor.
+// The strides of a dense tensor.
 inline Strides DenseStrides(const Shape& shape) {
   Strides strides{};
   int64_t next = 1;

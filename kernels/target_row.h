@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which row of an output matrix stands for a target.
+// The row of an output matrix that stands for a target.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ struct AdafactorTensors {
   const float* gradient;
   float* p;
   float* average = nullptr;  // unless it is factored
-  // With one entry for each row, and for each column, of the matrices.
+  // The averages with one entry for each row, and for each column, of the matrices.
   float *row_average = nullptr, *column_average = nullptr;
 };
 

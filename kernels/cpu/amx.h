@@ -11,8 +11,8 @@
 
 namespace syntra {
 
-// The calling thread's tiles are those of products of blocks while it lives. Not within another,
-// and only where AmxMultipliesBFloat16 (processor.h).
+// Configures the calling thread's tiles for products of blocks while it is alive. These objects do
+// not nest, and need AmxMultipliesBFloat16 (processor.h).
 class AmxTiles {
  public:
   // `rows` of C's blocks: 1 to kBlockRows.

@@ -69,7 +69,8 @@ struct RealPair {
   ComplexVector a, b;
 };
 
-// From what the transform of a + i b is at a frequency and at the opposite one.
+// Separates the two transforms, given the transform of a + i b at a frequency and at the opposite
+// one.
 HWY_INLINE RealPair Separate(ComplexVector at, ComplexVector opposite) {
   const FloatVector half = hn::Set(FloatTag(), 0.5f);
   return {{hn::Mul(half, hn::Add(at.re, opposite.re)), hn::Mul(half, hn::Sub(at.im, opposite.im))},
@@ -213,7 +214,7 @@ inline void Clear(ComplexRows rows, int64_t begin, int64_t end) {
 }
 
 // Two vectors of neighbouring columns of a matrix, of which the last may not be whole: the real and
-// imaginary parts of what is transformed together.
+// imaginary parts of a pair that is transformed together.
 class ColumnPair {
  public:
   static int64_t CountFor(int64_t columns) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU's Fourier transforms of one length share.
+// The data that the CPU's Fourier transforms of one length share.
 #pragma once
 
 #include <vector>

@@ -51,7 +51,7 @@ struct GatedGeluCall {
   }
 };
 
-// The same for the gradients; the mask is that of dy.
+// dx and dg of elements [i, i + lanes). `mask` applies dropout to dy.
 template <typename T>
 struct GatedGeluGradCall {
   const T *x, *g, *dy;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with oneDNN or, of bf16 where a processor has AMX, our own (tile_gemm.h). They
-// are planned when a kernel is bound and run on raw pointers. Operands with dense rows are 5 to 10
-// % faster than others. C does not depend on the number of threads.
+// Matrix products with oneDNN or, of bf16 where a processor has AMX, our own (tile_gemm.h). A
+// product is planned when a kernel is bound, and runs on raw pointers. Operands with dense rows are
+// 5 to 10 % faster than others. C does not depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ class Gemm {
   bool bound() const { return plan_ != nullptr; }
   // Bytes of 64-byte aligned scratch that each concurrent Run needs; may be 0.
   size_t workspace_bytes() const;
-  // `mask`: what an epilogue writes or applies (kernels/bit_mask.h); rows of C are then dense.
+  // `mask`: the mask that an epilogue writes or applies (kernels/bit_mask.h); rows of C are then
+  // dense.
   void Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask = nullptr) const;
 
  private:

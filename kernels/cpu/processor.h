@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processor can do, where Highway and oneDNN do not choose by it themselves.
+// Features of the processor by which Highway and oneDNN do not choose themselves.
 #pragma once
 
 namespace syntra {

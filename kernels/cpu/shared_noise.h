@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of whole tensors: what they are made from, and the layout in the workspace of masks that
-// all positions of an example share.
+// Masks of whole tensors: the data from which they are made, and the layout in the workspace of
+// masks that all positions of an example share.
 #pragma once
 
 #include <cstdint>

@@ -92,8 +92,8 @@ HWY_INLINE HalfWords RoundToNearest(FloatVector value) {
   return hn::TruncateTo(hn::Rebind<uint16_t, FloatTag>(), all);
 }
 
-// The same with the processor's instruction if it has one (Highway 1.0 does not offer it). The
-// instruction treats subnormals as zero, as products of bf16 do.
+// Rounds to bf16 with the processor's instruction, if it has one (Highway 1.0 does not offer it).
+// The instruction treats subnormals as zero, as products of bf16 do.
 HWY_INLINE HalfWords ToBFloat16(FloatVector value) {
 #if SYNTRA_AVX512
   if (kProcessor.avx512_bf16) {

@@ -11,13 +11,13 @@ namespace syntra {
 // Runs the call on all threads. A null `a` stands for zeros. b is not read if the call has none.
 void RunStrided(const StridedCall& call, void* y, const void* a, const void* b);
 
-// The same for each copy, from the address of the same number.
+// Runs all copies; copy i reads from from[i].
 void RunCopies(std::span<const StridedCall> copies, void* y, std::span<void* const> from);
 
-// The kernel of an op whose call this is: y is output 0, a and b are inputs 0 and 1.
+// Makes this call the kernel of an op: y is output 0, a and b are inputs 0 and 1.
 BoundKernel BindStrided(const StridedCall& call);
 
-// The kernel of an op that makes its output of these pieces.
+// The kernel of an op whose output is made of these pieces.
 BoundKernel BindPieces(std::vector<Piece> pieces);
 
 }  // namespace syntra

@@ -15,7 +15,7 @@ namespace syntra {
 
 class TransposedGemm {
  public:
-  // One operand as it is stored: matrices side by side, each in memory of its own.
+  // An operand as it is stored: matrices that are logically side by side, each in its own memory.
   struct Operand {
     DType stored;                // f32 may be rounded to the product's type
     std::vector<int64_t> parts;  // columns of each matrix, multiples of 64

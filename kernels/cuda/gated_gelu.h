@@ -35,7 +35,7 @@ struct GatedGeluGrad {
   T *dx, *dg;  // null: not needed
   bool accumulate_x, accumulate_g;
 
-  // `mask` is that of dy.
+  // `mask` applies dropout to eight elements of dy.
   template <typename Masking>
   __device__ __forceinline__ void At(int64_t i, int count, const Masking& mask) const {
     const Eight value = LoadEight(x + i, count);

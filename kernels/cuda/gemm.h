@@ -22,8 +22,8 @@ struct GemmBatch {
   int64_t begin_step = 0;
 };
 
-// Algorithms are chosen by timing, once (kernels/algorithm_choices.h): the user's file and this one
-// remember which, so that everything that reads them computes the same bits.
+// Algorithms are chosen by timing, once (kernels/algorithm_choices.h). The user's file and this one
+// remember the choices, so that all programs that read them compute the same bits.
 // SYNTRA_ALGORITHMS=first in the environment takes the library's first choice instead.
 void KeepAlgorithms(const Path& file);
 
@@ -37,7 +37,7 @@ class LibraryWorkspace {
   static size_t Reserved(size_t bytes) {
     return bytes == 0 ? 0 : bytes + kAlignment - Buffer::kAlignment;
   }
-  // Where the library's workspace begins in what was reserved.
+  // The address of the library's workspace inside the reserved memory.
   static std::byte* In(std::byte* reserved) {
     const auto address = reinterpret_cast<uintptr_t>(reserved);
     return reserved + (AlignUp(address, kAlignment) - address);

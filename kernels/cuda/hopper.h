@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of Hopper GPUs: barriers in shared memory, copies of tiles that arrive at them, and
+// Primitives of Hopper GPUs: barriers in shared memory, copies of tiles that arrive at them, and
 // products of four warps whose operands are in shared memory. A kernel that uses them is declared
 // with SYNTRA_HOPPER_BOUNDS, and does nothing unless kHopperCode.
 //
 // Copies and products access shared memory by another way than the threads do (PTX ISA, "async
-// proxy"), and after the instruction that starts them. What orders them:
+// proxy"), and later than the instruction that starts them. They are ordered by:
 //   a copy after earlier accesses of its target: a barrier at which the accessing threads arrive
 //     and for which the copying thread waits;
 //   reads after a copy: a wait for the barrier at which it arrives;
@@ -26,7 +26,7 @@
 namespace syntra::gpu {
 
 // Whether this is code for sm_90a. In code for other GPUs the kernels are empty, and their blocks
-// have at most a warp, by which HasHopperCode knows them.
+// have at most a warp, by which HasHopperCode recognises them.
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 inline constexpr bool kHopperCode = true;
 #define SYNTRA_HOPPER_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
@@ -154,7 +154,7 @@ __device__ __forceinline__ void CopyTileAsync(BFloat16* to, const TensorMap& map
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, " \
   "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
 
-// Comes between the last access of the registers of a product by their threads and the product.
+// To be called between the threads' last access of a product's registers and the product.
 __device__ __forceinline__ void FenceProducts(Fragment (&sums)[8]) {
   asm volatile("wgmma.fence.sync.aligned;" : SYNTRA_SUMS(sums)::"memory");
 }
@@ -201,8 +201,8 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], const Fragmen
       : SYNTRA_SUMS(sums)
       : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "l"(b));
 }
-// The same for 128 columns of B, in two tiles side by side; without kBAcross they follow each
-// other.
+// sums += A B for 128 columns of B, in two tiles side by side; without kBAcross one tile follows
+// the other.
 template <bool kAAcross, bool kBAcross>
 __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
   asm volatile(
@@ -295,7 +295,7 @@ __device__ __forceinline__ uint64_t Further(uint64_t descriptor, int elements) {
   return descriptor + elements * static_cast<int>(sizeof(BFloat16)) / 16;
 }
 
-// sums += A B^T, of which both are tiles of 64 rows.
+// sums += A B^T, where A and B are tiles of 64 rows.
 __device__ __forceinline__ void MultiplyTiles(Fragment (&sums)[8], const BFloat16* a,
                                               const BFloat16* b) {
   const uint64_t first_a = TileDescriptor(a), first_b = TileDescriptor(b);
@@ -304,7 +304,7 @@ __device__ __forceinline__ void MultiplyTiles(Fragment (&sums)[8], const BFloat1
     MultiplyAsync(sums, Further(first_a, k), Further(first_b, k));
   }
 }
-// sums += A B, of which A is in registers and B is a tile that has a row for each column of A.
+// sums += A B, where A is in registers and B is a tile that has a row for each column of A.
 __device__ __forceinline__ void MultiplyTiles(Fragment (&sums)[8], const FragmentA (&a)[4],
                                               const BFloat16* b) {
   const uint64_t first = TileDescriptor(b);
@@ -367,9 +367,9 @@ class RingReader {
   int used_ = -1;  // the stage of products that may not be complete; -1: there are none
 };
 
-// Starts to copy kRows rows of 64 columns to such a tile, by the threads themselves: kThreads of
-// them, a multiple of eight, whose first index is a multiple of their number. Rows from `there` on
-// become zero.
+// Starts to copy kRows rows of 64 columns to a tile, with copies by the threads themselves:
+// kThreads threads, a multiple of eight, the first of which has an index that is a multiple of
+// kThreads. Rows from `there` on become zero.
 template <int kThreads, int kRows>
 __device__ __forceinline__ void CopyTileRows(const BFloat16* from, int64_t stride, int there,
                                              BFloat16* to) {
@@ -384,8 +384,8 @@ __device__ __forceinline__ void CopyTileRows(const BFloat16* from, int64_t strid
   }
 }
 
-// Fills the stages of a ring, one after the other, by such copies. Up to kAhead groups of them are
-// under way; when one is complete, the thread arrives at its barrier.
+// Fills the stages of a ring, one after the other, with copies by threads. Up to kAhead groups of
+// copies are in flight; when one is complete, the thread arrives at its barrier.
 template <int kStages, int kAhead>
 class RingWriter {
  public:
@@ -417,7 +417,7 @@ class RingWriter {
     for (int i = 0; i < kAhead - 1; ++i) barriers_[i] = barriers_[i + 1];
     barriers_[kAhead - 1] = barrier;
   }
-  // Waits for all.
+  // Waits for all groups.
   __device__ void Finish() {
     for (int i = 0; i < kAhead; ++i) Commit(nullptr);
   }

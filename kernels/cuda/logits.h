@@ -18,7 +18,7 @@
 
 namespace syntra::gpu {
 
-// The most logits of a chunk: 256 MB of them, or so few that a test's calls have several chunks.
+// The most logits of a chunk: 256 MB, or few enough that the calls of tests have several chunks.
 #if defined(__CUDACC__)
 inline constexpr int64_t kMostLogits = 64 << 20;
 #else
@@ -31,7 +31,7 @@ struct LogitChunks {
   DType dtype;  // of hidden and of the products' operands
   float scale;
 
-  // For a call whose first inputs are hidden and embedding.
+  // The chunks of a call whose first inputs are hidden and embedding.
   explicit LogitChunks(const OpCall& call, int64_t most_logits = kMostLogits)
       : tokens(call.inputs[0].shape.rows()),
         width(call.inputs[0].shape[-1]),

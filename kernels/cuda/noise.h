@@ -24,7 +24,7 @@ __device__ __forceinline__ EightWords WholeNoiseAt(RandomKey key, uint64_t site,
   return words;
 }
 
-// The same for any `first`.
+// The words of elements [first, first + 8) of a row, for any `first`.
 __device__ __forceinline__ EightWords NoiseAt(RandomKey key, uint64_t site, uint64_t first) {
   const auto shift = static_cast<int>(first % 4);
   if (shift == 0) return WholeNoiseAt(key, site, first);

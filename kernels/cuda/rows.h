@@ -21,7 +21,7 @@ __device__ __forceinline__ void ForPieces(int64_t rows, int64_t width, Part part
   }
 }
 
-// The same on all blocks of the device.
+// As ForPieces, for all blocks of the grid, each with its part.
 template <typename Body>
 __global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
   ForPieces(rows, width, {BlockIndex(), BlockCount()}, body);

@@ -34,23 +34,23 @@ __device__ __forceinline__ void StoreStrided(const Eight& values, T* to, int64_t
 void RunStrided(const KernelArguments& arguments, const StridedCall& call, void* y, const void* a,
                 const void* b);
 
-// A copy, and where it is from and to. A null `from` stands for zeros.
+// A copy with its source and target addresses. A null `from` stands for zeros.
 struct PlacedCopy {
   StridedCall call;
   void* to;
   const void* from;
 };
 
-// Runs them in one launch for each run of equal types of elements.
+// Runs the copies, with one launch for each run of copies of equal element types.
 void RunCopies(const KernelArguments& arguments, std::span<const PlacedCopy> copies);
-// The same for copies to one address, each from the address of the same number.
+// Runs copies that all go to `to`; copy i reads from from[i].
 void RunCopies(const KernelArguments& arguments, std::span<const StridedCall> copies, void* to,
                std::span<void* const> from);
 
-// The kernel of an op whose call this is: y is output 0, a and b are inputs 0 and 1.
+// Makes this call the kernel of an op: y is output 0, a and b are inputs 0 and 1.
 BoundKernel BindStrided(const StridedCall& call);
 
-// The kernel of an op that makes its output of these pieces.
+// The kernel of an op whose output is made of these pieces.
 BoundKernel BindPieces(std::vector<Piece> pieces);
 
 }  // namespace syntra::gpu

@@ -9,7 +9,7 @@
 
 namespace syntra::gpu {
 
-// A tile is so many columns wide: 128 bytes, over which its rows are swizzled.
+// The columns of a tile: 128 bytes, over which its rows are swizzled.
 inline constexpr int kMappedColumns = 64;
 
 // The layout is the driver's. Kernels get it by value, as a __grid_constant__ parameter.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times work on the GPU at hand before there is anything to do: on a stream and in memory of its
-// own. Other work may run meanwhile, so times are only good for comparing.
+// Times work on the GPU before a run needs it, on a stream and in memory of its own. Other work may
+// run meanwhile, so times are only good for comparison.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -31,12 +31,13 @@ class Trial {
 
   cudaStream_t stream() const { return stream_; }
 
-  // Memory as long as the trial; null if the GPU has not so much. Its elements are 0.0115, in bf16
-  // and in f32: what a product does with zeros would be too easy on the power supply.
+  // Memory that lives as long as the trial; null if the GPU does not have enough. Its elements are
+  // 0.0115, in bf16 and in f32: products of zeros would use less power, and so be faster, than real
+  // ones.
   void* Allocate(size_t bytes) {
     void* memory = nullptr;
     if (cudaMallocAsync(&memory, std::max<size_t>(bytes, 1), stream_) != cudaSuccess) {
-      cudaGetLastError();  // Nobody else shall find the error.
+      cudaGetLastError();  // No later check must find this error.
       return nullptr;
     }
     memory_.push_back(memory);
@@ -45,10 +46,11 @@ class Trial {
     return memory;
   }
 
-  // For each of `count` kinds of work the fastest of a few samples, after a run that loads what is
-  // needed. The kinds take turns, since the GPU's clock rises while it works. enqueue(i) enqueues
-  // work on the stream; false: it cannot, which takes forever. A sample of short work has several
-  // runs, between which the stream does not wait for the host.
+  // Returns, for each of `count` kinds of work, the seconds of the fastest of a few samples, after
+  // a run that loads what is needed. The kinds take turns, since the GPU's clock rises while it
+  // works. enqueue(i) enqueues work of kind i on the stream. If it returns false, it cannot, and
+  // the time is infinite. A sample of short work has several runs, between which the stream does
+  // not wait for the host.
   template <typename Enqueue>
   std::vector<double> Seconds(size_t count, const Enqueue& enqueue) {
     constexpr int kSamples = 5;

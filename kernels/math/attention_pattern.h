@@ -14,7 +14,8 @@ struct Pattern {
   // With a window w > 0, query i reads key j if i - j is a multiple of the dilation d and
   // |i - j| < w d. 0: every key.
   int64_t window = 0, dilation = 1;
-  // With a window, the first rows read every key, and every query reads the keys of these rows.
+  // With a window, the first `globals` rows read every key, and every query reads the keys of these
+  // rows.
   int64_t globals = 0;
 
   SYNTRA_HOST_DEVICE bool is_window() const { return window > 0; }

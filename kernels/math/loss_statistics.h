@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What linear_cross_entropy tells of a batch besides the loss: slots of its f32 vector
-// "statistics", each a sum over the target tokens.
+// The statistics of a batch that linear_cross_entropy returns besides the loss: slots of its f32
+// vector "statistics", each a sum over the target tokens.
 #pragma once
 
 namespace syntra::loss_statistics {

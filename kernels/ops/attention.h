@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference and all kernels of `attention` share: operand numbers and dimensions. The
-// contract is in kernels/README.md, section "attention".
+// The common parts of the reference and all kernels of `attention`: operand numbers and dimensions.
+// The contract is in kernels/README.md, section "attention".
 #pragma once
 
 #include <span>
@@ -50,10 +50,10 @@ struct Dimensions {
   int64_t table_heads = 0, table_queries = 0, table_keys = 0;
   bool positions_per_head = false;
   Pattern pattern;
-  // With key blocks: rows of a block, the blocks that one of queries reads, and 1 or H.
+  // With key blocks: the rows of a block, the blocks that a block of queries reads, and 1 or H.
   int64_t block = 0, blocks_read = 0, block_heads = 0;
 
-  // Whether which keys a query reads depends on more than `causal` and segments.
+  // Whether more than `causal` and segments decides which keys a query reads.
   bool IsSparse() const { return pattern.is_window() || block > 0; }
   int64_t QueryBlocks() const { return DivideUp(queries, block); }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops that broadcast their operands as in NumPy share: axes are aligned at the last one, and
-// axes that are missing or of extent 1 repeat.
+// The common parts of ops that broadcast their operands as in NumPy: axes are aligned at the last
+// one, and axes that are missing or of extent 1 repeat.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ inline void ContributeSum(GradientRule& rule, int i, Value factor = {}) {
   rule.Contribute("sum_to", TypeAttributes(input), {dy, factor}, {i});
 }
 
-// Cases that add and multiply share: what mixers do with biases, gates, masks and tables.
+// Test cases of both add and multiply, as mixers use them with biases, gates, masks and tables.
 inline std::vector<OpCase> BroadcastCases() {
   return {{"f32", {}, {F32({2, 3, 19}), F32({2, 3, 19})}, {}},
           {"bf16", {}, {BF16({2, 3, 67}), BF16({2, 3, 67})}, {}},

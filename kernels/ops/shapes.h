@@ -16,7 +16,7 @@ namespace syntra {
 
 inline constexpr int kAnyRank = -1;
 
-// One operand in an op's contract.
+// An operand in an op's contract.
 struct Operand {
   enum class Kind { kActivation, kF32, kI32 };  // kActivation: f32 or bf16
   const char* name;

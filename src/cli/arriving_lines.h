@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines as they come: a person at a terminal gets an answer after each, and what comes fast is
-// taken in blocks.
+// Takes lines as they come: a person at a terminal gets an answer after each line, and lines that
+// come fast are taken in blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace syntra {
 
 class ArrivingLines {
  public:
-  // A block has at most so many lines, and one more than so many bytes.
+  // A block has at most kMostLines lines, and no further line once it has kMostBytes.
   static constexpr size_t kMostLines = 1024, kMostBytes = size_t{4} << 20;
   // The longest line that is read.
   static constexpr size_t kLongestLine = size_t{64} << 20;
@@ -19,9 +19,10 @@ class ArrivingLines {
   // Reads a file descriptor, which must stay open.
   explicit ArrivingLines(int descriptor) : descriptor_(descriptor) {}
 
-  // Waits for a line, then takes the lines that follow it without a pause, a block at most; without
-  // newlines. Where none comes for `seconds`, and at the end of the input, there are none. A last
-  // line needs no newline. Throws Error(kResources), and Error(kData) for a line that is too long.
+  // Waits for a line, then takes the lines that follow it without a pause, at most a block. Returns
+  // them without newlines; none if no line comes for `seconds`, and at the end of the input. The
+  // last line needs no newline. Throws Error(kResources), and Error(kData) for a line that is too
+  // long.
   std::vector<std::string> Next(double seconds);
   // No line will come any more.
   bool ended() const { return ended_ && taken_ == text_.size(); }

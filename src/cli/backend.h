@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command computes on: a backend, as train.device says, and where there are ranks, cores.
+// Chooses what a command computes on: a backend, by train.device, and cores where there are ranks.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,9 @@
 
 namespace syntra {
 
-// With GPUs, rank r of a host takes GPU r, and counting starts again where there are more ranks
-// than GPUs. Each rank takes its cores (rank_cores.h). `ranks` may be null: one process alone, with
-// the cores that it has. Throws Error(kResources), saying what to do, if a GPU is asked for or was
-// found, but cannot be used.
+// With GPUs, rank r of a host takes GPU r modulo their number. Each rank takes its cores
+// (rank_cores.h). `ranks` may be null: one process alone, with the cores that it has. Throws
+// Error(kResources), saying what to do, if a GPU is asked for or was found, but cannot be used.
 std::shared_ptr<Backend> ChooseBackend(TrainConfig::Device device, Communicator* ranks);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several wholes are made of, as a picture (SVG): a bar for each, cut into its parts.
+// A picture (SVG) of the parts of several wholes: a bar for each whole, divided into its parts.
 #pragma once
 
 #include <span>

@@ -14,7 +14,7 @@ class App;
 
 namespace syntra {
 
-// What runs once the whole command line was found to be right.
+// The work of a command, which runs once the whole command line was found to be valid.
 using Action = std::function<ExitCode()>;
 
 struct Command {
@@ -24,10 +24,10 @@ struct Command {
   // long as the returned action.
   Action (*set_up)(CLI::App& app);
   const char* example = nullptr;  // its arguments, for --help
-  const char* elsewhere = "";     // what other programs call it: names with spaces between them
+  const char* elsewhere = "";     // names that other programs have for it, with spaces between them
 };
 
-// Makes the subcommand with what --help says of it; `command.set_up` is still to be called.
+// Makes the subcommand with its text for --help; `command.set_up` is still to be called.
 CLI::App* AddCommand(CLI::App& parent, const Command& command);
 
 // "syntra config show".

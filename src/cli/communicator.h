@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums the gradients of a command's ranks.
+// Chooses the communicator that sums the gradients of a command's ranks.
 #pragma once
 
 #include <memory>

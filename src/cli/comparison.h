@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison of mixers came to: as a table, as JSON, and as a page with curves.
+// The result of a comparison of mixers: as a table, as JSON, and as a page with curves.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ struct MixerResult {
   // The log-perplexity of the last evaluations; not finite if no run has one.
   Spread LogPerplexity() const;
   Spread StepsPerSecond() const;
-  // Means over the runs at each evaluated step but the first, on whose scale all that comes later
-  // would be one line.
+  // Means over the runs at each evaluated step but the first, whose value is so high that all later
+  // ones would look like one line.
   std::vector<PlotPoint> Curve() const;
 };
 
@@ -38,7 +38,7 @@ struct Comparison {
 
 std::string ComparisonText(const Comparison& comparison);
 Json ComparisonJson(const Comparison& comparison);
-// Needs nothing but itself.
+// The page as HTML, which needs no other files.
 std::string ComparisonPage(const Comparison& comparison);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can stand at the end of a command line, for the shells' completion.
+// Completes the end of a command line, for shells.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Choice {
   std::string summary;  // what it is; may be empty
 };
 
-// The words that begin as the last of `words`, which follow the program's name. None: the shell may
-// offer files.
+// The words that can complete the last of `words`, which follow the program's name. None: the shell
+// may offer files.
 std::vector<Choice> Complete(const CLI::App& root, const std::vector<std::string>& words);
 
 }  // namespace syntra

@@ -22,7 +22,7 @@ struct ConfigOptions {
   std::vector<std::string> named_files, unnamed_files;
   std::vector<std::string> overrides;
 
-  // In the order of the command line.
+  // All files, in the order of the command line.
   std::vector<std::string> Files() const;
 
   // Throws Error(kConfig) with all errors, or if no file was given.

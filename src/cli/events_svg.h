@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened to runs, and at which steps, as a picture (SVG).
+// A picture (SVG) of the events of runs and their steps.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that ask a model for something: with gaps "<extra_id_K>", and what fills them; or to be
-// gone on with.
+// Texts as requests to a model: texts with gaps "<extra_id_K>", which it fills, or beginnings of
+// texts, which it continues.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace syntra {
 
-// What a text asks a model for: its ids, EOS included, and its sentinels.
+// The request of a text with gaps: its ids, EOS included, and its sentinels.
 DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text);
-// What the beginning of a text asks for: it has no EOS, and its output ends only at one.
+// The request to continue a text: it has no EOS, and its output ends only at one.
 DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text);
 
 // The span of each sentinel of a target or an output, by K; of one that comes twice, the first.

@@ -17,16 +17,17 @@ class LineAnswers {
  public:
   LineAnswers(Communicator& ranks, Watchdog& watchdog) : ranks_(ranks), watchdog_(watchdog) {}
 
-  // A line for each of these, on rank 0; what the others return is not looked at. Collective.
+  // Returns a line for each of `lines` on rank 0; the results of other ranks are ignored.
+  // Collective.
   using Answer = std::function<std::vector<std::string>(const std::vector<std::string>& lines)>;
   // Rank 0 reads standard input to its end and prints. Blocks are as ArrivingLines gives them,
   // whatever the number of ranks.
   void Run(const Answer& answer);
 
-  // Called by `answer`. Line `index` of the block is bad and becomes an empty one: "line 7 of the
-  // input " + `what`, which rank 0 prints as an error.
+  // Called by `answer` if line `index` of the block is bad. Its answer is then an empty line.
+  // Returns the error "line 7 of the input " + `what`, which rank 0 prints.
   std::string Report(size_t index, const std::string& what);
-  // This rank has answered so many lines of the block.
+  // Called by `answer` when this rank has answered `lines` more lines of the block.
   void Advance(size_t lines);
 
   // kData if any line was bad.

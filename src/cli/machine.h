@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine and its libraries are, for `syntra doctor`.
+// Describes this machine and its libraries, for `syntra doctor`.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Fact {
 
 struct MachineReport {
   std::vector<Fact> facts;
-  std::vector<std::string> warnings;  // what will probably cause trouble, and what to do
+  std::vector<std::string> warnings;  // probable causes of trouble, and what to do about them
 };
 
 // Never fails: what cannot be found out is left out or said to be unknown. Starts neither MPI nor

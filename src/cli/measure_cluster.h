@@ -10,8 +10,8 @@
 
 namespace syntra {
 
-// Collective, on the cores of one host: what the ranks' training steps of this model reach
-// together, what their sums over shared memory take, and what `directory` takes to write.
+// Collective, on the cores of one host. Measures the speed of the ranks' training steps of this
+// model together, the time of their sums over shared memory, and the time to write to `directory`.
 // `keep_alive` is called before each step. Throws Error(kConfig) if the ranks cannot share the
 // batch, are on several hosts or compute on GPUs.
 ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Path& directory,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cores each rank of a machine computes on. A rank whose GPU is near some of the cores takes
-// of these, others of all that they may use; ranks that may use the same divide them, so that no
-// two share a core. What a launcher or `taskset` has left to a rank is never widened.
+// Decides the cores on which each rank of a machine computes. A rank whose GPU is near some of the
+// cores takes some of these, other ranks take some of all that they may use. Ranks that may use the
+// same cores divide them, so that no two share a core. A rank never gets cores that a launcher or
+// `taskset` has withheld from it.
 #pragma once
 
 #include <memory>

@@ -9,14 +9,14 @@
 
 namespace syntra {
 
-// What `report --picture` takes.
+// The values of `report --picture`.
 std::vector<std::string> PictureNames();
 
 // One of these pictures (SVG) of all runs. Throws Error(kConfig) if no run has what it would show.
 std::string ReportPicture(const std::vector<RunReport>& reports, const std::string& name);
 
-// All pictures, the runs' numbers, what happened to them, and how their configurations differ. It
-// needs nothing but itself.
+// All pictures, the runs' numbers, what happened to them, and how their configurations differ. The
+// page needs no other files.
 std::string ReportPage(const std::vector<RunReport>& reports);
 
 }  // namespace syntra

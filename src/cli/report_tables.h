@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a page of runs says in words: HTML, from one or several runs.
+// The tables and texts of a page of runs: HTML, from one or several runs.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace syntra {
 std::string RunTable(const std::vector<RunReport>& reports);
 std::string RunList(const std::vector<RunReport>& reports);
 
-// What happened besides saves and evaluations that came about as planned; "" if nothing did.
+// The events of the runs, except saves and evaluations that went as planned; "" if there are none.
 std::string EventTable(const std::vector<RunReport>& reports);
 
 // For each validation example that was decoded: the outputs over the steps, a column for each run;

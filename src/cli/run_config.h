@@ -17,7 +17,8 @@ bool NamesTasks(const ConfigOptions& options);
 struct StartOptions {
   std::string initial;        // counts as checkpoint.initial, if it is not empty
   bool from_scratch = false;  // from initialisation, with the sizes that the files give
-  // For who only looks at a run: it may lack a start, and then is as from initialisation.
+  // For commands that only look at a run: it may lack a start, and then counts as starting from
+  // initialisation.
   bool may_lack = false;
 };
 
@@ -39,8 +40,8 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
 // --from-scratch is given: that is what corpora are trained from anyway.
 LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start);
 
-// For commands that need only the model. With tasks, its sizes come from `checkpoint.initial`, if
-// that is set.
+// The configuration for commands that need only the model. With tasks, its sizes come from
+// `checkpoint.initial`, if that is set.
 Config LoadForModel(const ConfigOptions& options);
 
 }  // namespace syntra

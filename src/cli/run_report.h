@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the directory of a run shows, for `report` and `watch`.
+// The contents of a run's directory, for `report` and `watch`.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run stands, on one screen of a terminal.
+// The state of a run, on one screen of a terminal.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 
 namespace syntra {
 
-// What `watch` shows of a run.
+// The facts about a run that `watch` shows.
 struct WatchedRun {
   RunReport report;             // without history and configuration before the first step
   std::string holder;           // the process that runs it (RunLock::HolderOf); "": none
@@ -43,8 +43,8 @@ struct ViewOptions {
   double now = 0;  // seconds since 1970
 };
 
-// At most `rows` lines of at most `columns` characters; where rows are few, the log goes first,
-// then the curve.
+// At most `rows` lines of at most `columns` characters. If there are few rows, the log is left out
+// first, then the curve.
 std::vector<std::string> ViewOf(const WatchedRun& run, const ViewOptions& options);
 
 }  // namespace syntra

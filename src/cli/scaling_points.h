@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `plan --nodes` predicts: one run on one layout of ranks, or the same rows a rank on more and
-// more of them.
+// The predictions of `plan --nodes`: one run on one layout of ranks, or more and more ranks with
+// the same rows each.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct ScalingPoint {
   CheckpointPrediction save;
   int64_t saves = 0;
   RunCost cost;       // of the run's steps and saves
-  double memory = 0;  // that ranks hold together of what Cluster::memory is
+  double memory = 0;  // that the ranks of one GPU or node hold together
   bool fits = true;   // into it, as far as it is known
 
   std::string unit() const { return cluster.has_gpus() ? "GPU" : "core"; }
@@ -41,7 +41,8 @@ ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::st
 // 1, 2, 4, ... ranks of one node, then 2, 4, ... nodes, up to `largest`.
 std::vector<Layout> LayoutsUpTo(const Layout& largest);
 
-// With the rows of a rank, and the examples of the whole run, that it has on the largest layout.
+// Predictions for all layouts up to `largest`. In each a rank has the same rows, and the run the
+// same examples, as on the largest layout.
 std::vector<ScalingPoint> Sweep(const Config& config, const Layout& largest,
                                 const std::string& link);
 

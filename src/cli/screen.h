@@ -10,18 +10,20 @@
 
 namespace syntra {
 
-// What stood on the terminal comes back when it ends, also by ^C, SIGTERM or a closed terminal.
+// Takes the terminal's screen. Its earlier contents come back when this object or the process ends,
+// also by ^C, SIGTERM or a closed terminal.
 class Screen {
  public:
-  // Standard output is a terminal.
+  // Standard output must be a terminal.
   Screen();
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // At most as many lines as the terminal has, none wider than it is.
+  // Draws `lines`: at most as many as the terminal has, none wider than it.
   void Draw(std::span<const std::string> lines);
-  // False as soon as `q` was typed or a signal asked to end; true after so many seconds.
+  // Waits for `seconds` and returns true. Returns false as soon as `q` is typed or a signal asks to
+  // end.
   bool Wait(double seconds);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that differ in their seed alone.
+// Runs that differ only in their seeds.
 #pragma once
 
 #include "base/file.h"
@@ -7,8 +7,8 @@
 
 namespace syntra {
 
-// The run number `index` of `seeds`: its seed is that many above train.seed. One of several has a
-// directory of its own, seed-N in train.directory.
+// The configuration of run number `index` of `seeds`: its seed is train.seed + index. If there are
+// several runs, each has its own directory, seed-N in train.directory.
 Config OfSeed(Config config, int index, int seeds);
 
 // Throws Error(kConfig) if the directory is that of a run: those of several seeds or mixers, which

@@ -8,7 +8,7 @@
 
 namespace syntra {
 
-// One run for each of several seeds, as an array of jobs.
+// An array of jobs, with a run for each of several seeds.
 struct SeedArray {
   int count = 0;          // 0: no array
   int64_t first = 0;      // the seed of the first; the others follow

@@ -10,7 +10,7 @@
 
 namespace syntra {
 
-// One replica and one batch, stepped again and again.
+// A replica and a batch, with which the same step is repeated.
 class StepBench {
  public:
   // A rank's share of the batch is all of it. `ranks` may be null: one process alone.

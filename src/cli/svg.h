@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures as SVG, for pages and papers: what curves, bars and events have in common. Inside a
-// page, the page's style may give other colours to what has the class "paper" or "grid" and to
-// text.
+// Pictures as SVG, for pages and papers: the common parts of curves, bars and events. Inside a
+// page, the page's style may give other colours to text and to elements of the class "paper" or
+// "grid".
 #pragma once
 
 #include <span>
@@ -62,7 +62,7 @@ class Svg {
   std::string text_;
 };
 
-// What such a legend takes.
+// The height of such a legend.
 double LegendHeight(size_t names, double column);
 
 // About how much room a text takes.
@@ -71,7 +71,7 @@ double WidthOf(const std::string& text);
 // end tells most.
 std::string Fitting(const std::string& name, double width);
 
-// The i-th of a set of colours that people who do not see all colours tell apart; they come again.
+// The i-th of a set of colours that colour-blind people can tell apart; the colours repeat.
 const char* ColorAt(size_t i);
 // The style of the i-th line: a colour and, once the colours are used up, dashes.
 std::string LineStyleAt(size_t i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands that train have in common.
+// The common parts of the commands that train.
 #pragma once
 
 #include <functional>
@@ -21,14 +21,14 @@ struct LoadedRun {
 };
 
 // Joins the ranks of the job, calls `load` on each and, once all have the same configuration,
-// `train` with what sums gradients and what computes.
+// `train` with the communicator that sums gradients and the backend.
 using LoadRun = std::function<LoadedRun(Watchdog& watchdog)>;
 using TrainRun =
     std::function<ExitCode(LoadedRun, Communicator& sums, Backend&, Watchdog& watchdog)>;
 Action TrainingAction(std::string command, LoadRun load, TrainRun train);
 
-// Writes what a run came to. The result is in the run directory: a standard output that takes
-// nothing only gives a warning.
+// Prints the result of a run. The result is also in the run directory, so a standard output that
+// cannot be written only causes a warning.
 void PrintResult(const std::string& text);
 
 }  // namespace syntra

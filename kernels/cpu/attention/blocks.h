@@ -50,12 +50,12 @@ class QueryBlocks {
   int64_t most_runs() const { return runs_; }
 
  private:
-  // `sees_all`: which keys a query may read only the data say.
+  // `sees_all`: only the data decide which keys a query may read.
   void SplitEvenly(bool sees_all, int64_t tile_bytes);
   void SplitWindows(int64_t tile_bytes);
   void SplitBlocks();
   void Add(QueryBlock block);
-  // What of the keys the queries of a block read.
+  // The runs of keys that the queries of a block read.
   std::vector<KeyRun> WindowOf(const QueryBlock& block) const;
 
   Dimensions z_;

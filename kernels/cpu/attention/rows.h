@@ -79,7 +79,7 @@ struct RowGradients {
   float* table;
   void *a, *b;
   bool accumulate_a, accumulate_b;
-  // With positions: d_scores summed by key position, [rows, extent], for the gradients of u and p.
+  // With positions, d_scores summed by key position, [rows, extent], for the gradients of u and p.
   float* position_scores;
   void* rounded_position_scores;  // bf16 copy
 };

@@ -62,7 +62,7 @@ class ScoreProducts {
   // Afterwards query() and u() hold the block's rows.
   void Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
             const Workspace& workspace) const;
-  // The same for few queries, without packing.
+  // As Fill, for few queries, without packing.
   void FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
                const Workspace& workspace) const;
   // `masked`: whether the segments of example b hide anything.

@@ -56,7 +56,7 @@ struct PitchedRows {
   __device__ int64_t At(int64_t b, int64_t h) const { return b * rows * pitch + h * width; }
 };
 
-// Those of an activation whose rows are dense.
+// The rows of an activation [B, rows, heads * width] that are dense.
 template <typename T>
 __device__ PitchedRows DenseRows(const Terms<T>& terms, int64_t rows, int64_t width) {
   return {rows, width, static_cast<int>(terms.heads * width)};
@@ -130,9 +130,9 @@ __device__ inline SegmentRange RangeOf(const SegmentRange* ranges, int64_t b, in
   return range;
 }
 
-// What the elements of a tile of scores must be masked by. Queries of segment 0 and those beyond
-// the last do not count: whatever their scores are, their rows of y are set to zero, and so are
-// their probabilities in the backward pass.
+// The masks that a tile of scores needs. Queries of segment 0 and those beyond the last do not
+// count: whatever their scores are, their rows of y are set to zero, and so are their probabilities
+// in the backward pass.
 struct TileMask {
   bool ends = false;      // some keys are beyond the last, or later than a query may read
   bool segments = false;  // some segments differ
@@ -419,8 +419,8 @@ __device__ __forceinline__ void SetFactors(const Source<T>& source, const T* own
   }
 }
 
-// A warp computes the factors of so many fragments of scores at a time: all at once would need too
-// many registers.
+// The number of fragments of scores whose factors a warp computes at a time; all at once would need
+// too many registers.
 constexpr int kFactorFragments = 2;
 
 // Adds to a warp's scores the products of the features and those of the factors. `own` and

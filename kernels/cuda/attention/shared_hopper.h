@@ -6,7 +6,8 @@
 
 namespace syntra::attention {
 
-// In how many parts of the batch each computes a call; 0 if this thread's GPU has no kernel for it.
+// The number of parts of the batch in which each kernel computes a call; 0 if this thread's GPU has
+// no kernel for it.
 template <bool kTransposed>
 int64_t MixPartsOnHopper(const Dimensions& z);
 int64_t SumPartsOnHopper(const Dimensions& z);

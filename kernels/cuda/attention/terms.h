@@ -132,11 +132,11 @@ struct Terms {
            query_start == nullptr && !pattern.is_window() && key_blocks == nullptr &&
            examples == nullptr;
   }
-  // Whether they are those of a Transformer: products without a table (AssumePlain).
+  // Whether scores are those of a Transformer: products without a table (AssumePlain).
   bool IsPlain() const { return AreProducts() && table == nullptr; }
 
-  // The terms without u, of which the rows are as those of queries, and those of positions as those
-  // of keys. Without queries they take their place.
+  // The terms without u and positions. Rows of u are like those of queries, rows of positions like
+  // those of keys; where there are no queries, they take their place.
   Terms AsProducts() const {
     Terms products = *this;
     if (query == nullptr) {
@@ -149,13 +149,14 @@ struct Terms {
     products.positions = nullptr;
     return products;
   }
-  // Whether they are products of whole tiles: of queries and keys, of u and positions, or both.
+  // Whether scores are products of whole tiles: of queries and keys, of u and positions, or both.
   bool AreTileProducts() const {
     const bool tiles = u == nullptr || (features == kColumns && key_positions == nullptr);
     return tiles && AsProducts().AreProducts();
   }
 
-  // Whether they are products of factors, perhaps with a bias, masked likewise (AssumeFactors).
+  // Whether scores are products of factors, perhaps with a bias, and masked like AreProducts
+  // (AssumeFactors).
   bool AreFactors() const {
     return query == nullptr && u == nullptr && a != nullptr && table == nullptr &&
            key_positions == nullptr && prefix_ends == nullptr && query_start == nullptr &&

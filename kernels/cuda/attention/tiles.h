@@ -81,7 +81,8 @@ __device__ __forceinline__ void CopyTile(const Source<T>& source, int first, int
   }
 }
 
-// The same for all columns, tile after tile. Returns the address after the last tile.
+// As CopyTile, for all columns of the operand, tile after tile. Returns the address after the last
+// tile.
 template <int kRows, typename T>
 __device__ __forceinline__ T* CopyTiles(const Source<T>& source, int first, T* to) {
   for (int tile = 0; tile < source.TileCount(); ++tile) {
