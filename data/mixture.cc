@@ -65,7 +65,7 @@ std::vector<int64_t> MixtureShares(std::span<const int64_t> sizes, const Mixture
   std::vector<double> weights;
   for (const double count : counts) {
     draws += count;
-    // Of numbers up to 1, which no power makes infinite.
+    // The power of a number up to 1, which is never infinite.
     weights.push_back(rates.temperature == 1 ? count
                                              : std::pow(count / largest, 1 / rates.temperature));
     sum += weights.back();

@@ -78,7 +78,7 @@ void Normalizer::FindPlainBytes() {
 size_t Normalizer::PlainBytes(std::string_view text) const {
   size_t bytes = 0;
   while (bytes < text.size() && is_plain_[static_cast<uint8_t>(text[bytes])]) ++bytes;
-  // What stands before a character of several bytes may be one with it.
+  // The byte before a character of several bytes may combine with it.
   if (bytes > 0 && bytes < text.size() && static_cast<uint8_t>(text[bytes]) >= 0x80) --bytes;
   return bytes;
 }

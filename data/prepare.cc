@@ -136,8 +136,8 @@ class Preparation {
     }
   }
 
-  // What the previous index says of a shard, if neither file has changed since and the policy of
-  // now lets its bad records pass.
+  // The previous index's entry for a shard, if neither file has changed since and the present
+  // policy allows its bad records.
   const IndexEntry* FindUnchanged(const ShardTask& task) const {
     const auto found = unchanged_.find(task.shard.filename().string());
     if (found == unchanged_.end()) return nullptr;
@@ -208,7 +208,8 @@ class Preparation {
     }
   }
 
-  // Of a directory that this process may only read: without a claim, since nothing can be made.
+  // Checks a shard in a directory that this process may only read. It needs no claim, since nothing
+  // can be made there.
   bool IsFinishedNow(const ShardTask& task) {
     const ErrorContext context([&] { return "comparing " + task.source.string(); });
     const CorpusFile source = DigestNow(task.source);

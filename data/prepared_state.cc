@@ -9,7 +9,7 @@
 namespace syntra {
 namespace {
 
-// What a file's tokens may take, low and probable: not more than a guess, since only tokenizing
+// The bytes that a file's tokens may take, as a low and a probable guess, since only tokenizing
 // tells.
 struct Estimate {
   double low, probable;

@@ -26,7 +26,7 @@ void MarkSegment(Batch* batch, const std::string& side, int64_t row, int64_t beg
   std::iota(places.begin(), places.end(), 0);
 }
 
-// What the decoder reads to give `sequence`: 0, then all but the last of it.
+// Writes the ids that the decoder reads to predict `sequence`: 0, then all but the last of it.
 void MoveRight(std::span<const int32_t> sequence, std::span<int32_t> read) {
   read.front() = 0;
   std::ranges::copy(sequence.first(sequence.size() - 1), read.begin() + 1);

@@ -9,7 +9,7 @@
 namespace syntra {
 namespace {
 
-// What is no count, or none that MPI has, counts as not said.
+// A text that is not a count, or one that MPI cannot have, is treated as missing.
 int Number(const char* text) {
   int64_t value = 0;
   const bool is_count =

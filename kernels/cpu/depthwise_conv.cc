@@ -32,7 +32,7 @@ struct TapList {
   std::span<const Tap> all() const { return {taps.data(), static_cast<size_t>(count)}; }
 };
 
-// What y of a row is a sum of.
+// The terms whose sum is a row of y.
 TapList ReadBy(const DepthwiseCall& call, const float* weights, const int32_t* segments,
                int64_t row) {
   TapList list;
@@ -44,7 +44,7 @@ TapList ReadBy(const DepthwiseCall& call, const float* weights, const int32_t* s
   return list;
 }
 
-// What dx of a row is a sum of: the rows whose y reads it.
+// The terms whose sum is a row of dx: those of the rows whose y reads it.
 TapList ReadersOf(const DepthwiseCall& call, const float* weights, const int32_t* segments,
                   int64_t row) {
   TapList list;

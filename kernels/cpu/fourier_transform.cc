@@ -134,7 +134,7 @@ size_t FourierTaskBytes(const FourierCall& call) {
   return ComplexArrays::BytesOf(LongestOf(call), 2);
 }
 size_t FourierHalfBytes(const FourierCall& call) { return AlignUp(HalfTransform::BytesFor(call)); }
-// Those that transform examples of their own; 1: none.
+// The number of threads that each transform their own examples; 1: all threads share each example.
 int64_t FourierThreads(const FourierCall& call) {
   return call.batch >= call.threads ? call.threads : 1;
 }

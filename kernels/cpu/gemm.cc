@@ -111,7 +111,7 @@ class Runner {
   std::vector<Context> contexts_;
 };
 
-// What multiplies: the library or, with a packed B, AMX.
+// A product by the library or, with a packed B, by AMX.
 class Product {
  public:
   Product(Runner library, size_t scratch)
@@ -145,7 +145,7 @@ struct Column {
   GemmProblem problem;
   int64_t stride;
 
-  // What becomes of dense sums.
+  // Stores dense sums to C.
   void Store(const float* sums, void* c) const {
     const bool narrow = problem.c == DType::kBF16;
     auto* f32 = static_cast<float*>(c);
@@ -272,7 +272,7 @@ struct Bands {
     });
   }
 
-  // What the library leaves of a band's epilogue.
+  // Does the part of a band's epilogue that the library does not do.
   void Mask(int64_t band, std::byte* c, std::byte* mask) const {
     const TensorType type{problem.c, {problem.m, problem.n}};
     c += band * c_bytes;
@@ -328,7 +328,7 @@ dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& 
   }
 }
 
-// What the library refuses after it has accepted a product, it refuses for want of memory.
+// If the library fails after it has accepted a product, it lacks memory.
 [[noreturn]] void ThrowShortage(const dnnl::error& error) {
   throw OutOfMemory(fmt::format("out of memory in oneDNN: {}", error.message));
 }

@@ -36,7 +36,7 @@ HWY_INLINE void StoreRow(FloatVector left, FloatVector right, T* c) {
   Store(right, c + hn::Lanes(FloatTag()), Whole());
 }
 
-// What becomes of sums, whose rows are dense, in C.
+// Stores sums, whose rows are dense, to C.
 template <typename T>
 void StoreRows(const float* sums, int64_t rows, const GemmProblem& p, int64_t stride, T* c) {
   const FloatTag d;

@@ -120,8 +120,8 @@ namespace {
 HWY_EXPORT(HasProduct);
 HWY_EXPORT(Square);
 
-// Of a panel, the rows of words that are multiplied at once; of the narrower operand, the panels
-// that are: 1 MiB.
+// The rows of words of a panel, and the panels of the narrower operand, that are multiplied at
+// once: 1 MiB.
 constexpr int64_t kMostWords = 512, kMostPanels = 8;
 
 struct Range {

@@ -88,7 +88,7 @@ struct SumTaps {
   }
 };
 
-// What the gradients of weights read and write.
+// The operands that the gradients of weights read and write.
 template <typename T>
 struct WeightGrad {
   DepthwiseCall call;

@@ -136,7 +136,7 @@ Preference PreferenceOf(const Matrix& a, const Matrix& b, const Matrix& c) {
   return preference;
 }
 
-// What the choice of an algorithm depends on besides the problem.
+// The facts on which the choice of an algorithm depends, besides the problem.
 const std::string& Platform() {
   static const std::string platform = [] {
     int gpu = 0, driver = 0;

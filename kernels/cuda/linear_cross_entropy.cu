@@ -15,7 +15,7 @@ namespace {
 
 using namespace gpu;
 
-// What a token adds to the sums; all zero if the token is ignored.
+// The numbers that a token adds to the sums; all zero if the token is ignored.
 struct TokenLoss {
   double total, negative_log_likelihood, z_term, counts;
 };

@@ -45,8 +45,8 @@ struct Product {
   size_t scratch_offset;
 };
 
-// What the library does of the epilogue: at most a ReLU, which it promises for no problem. What is
-// left is done by our own kernels.
+// The part of the epilogue that the library does: at most a ReLU, which it guarantees for no
+// problem. Our own kernels do the rest.
 Epilogue LibraryEpilogue(GemmProblem problem, const gpu::GemmBatch& batch) {
   problem.epilogue = WithoutMask(problem.epilogue);
   return gpu::Gemm::Offers(problem, batch) ? problem.epilogue : Epilogue::kNone;

@@ -161,7 +161,8 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   raise(signal);
 }
 
-// What a library gives up with, without a code that would say why: most often this.
+// Ends the process when a library gives up without a code that says why. Most often memory or
+// threads could not be had.
 [[noreturn]] void EndByLibrary() {
   if (errno == ENOMEM) EndOutOfMemory();
   CrashReport::EndIfGuarded();

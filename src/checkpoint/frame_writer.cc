@@ -63,7 +63,7 @@ struct FrameDriver {
   FileFrame* frame;
   haddr_t end_of_allocation;
 
-  // What is given to H5Pset_driver.
+  // The settings that H5Pset_driver takes.
   struct Settings {
     FileFrame* frame;
   };

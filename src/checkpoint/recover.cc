@@ -17,7 +17,8 @@ namespace {
 struct Rejected {
   CheckpointRef checkpoint;
   std::string reason;
-  // What merely could not be read (rights, descriptors, a sick disk) may be good later: it stays.
+  // A checkpoint that merely could not be read (rights, descriptors, a failing disk) may be good
+  // later: it stays.
   bool damaged;
 };
 

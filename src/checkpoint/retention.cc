@@ -18,7 +18,7 @@
 namespace syntra {
 namespace {
 
-// What a name of OwnPath tells.
+// The parts of a name that OwnPath made.
 struct Leftover {
   std::string_view prefix, checkpoint;
   int64_t process = 0;

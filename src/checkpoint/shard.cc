@@ -59,7 +59,7 @@ struct ByteRange {
   int64_t begin, end;
 };
 
-// What of the file lies between these ranges.
+// The pieces of the file between these ranges.
 std::vector<ShardFrame::Piece> PiecesBetween(std::vector<ByteRange> values, const FileFrame& file) {
   std::ranges::sort(values, {}, &ByteRange::begin);
   values.push_back({file.size(), file.size()});

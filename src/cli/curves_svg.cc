@@ -54,7 +54,7 @@ std::string CurvesSvg(std::span<const NamedCurve> curves, const std::string& x_n
   const Scale y{Widened(RangeOf(series, &PlotPoint::y)), {kBottom, kTop}};
   std::vector<std::string> names;
   for (const NamedCurve& curve : curves) names.push_back(curve.name);
-  // As high as a legend of so many curves needs.
+  // The height that the legend of all curves needs.
   const double legend = 2 * kTop + Svg::kLegendLine * static_cast<double>(curves.size());
   Svg svg(std::max(kHeight, legend),
           fmt::format("{} against {}: {}", y_name, x_name, Join(names, ", ")));

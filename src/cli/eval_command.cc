@@ -25,7 +25,7 @@ struct EvalOptions {
   bool json = false;
 };
 
-// What an evaluation asks now and then: it never stops.
+// The function that an evaluation calls now and then. It never asks to stop.
 std::function<bool()> KeepAlive(Watchdog& watchdog) {
   return [&watchdog] {
     watchdog.Alive();

@@ -27,7 +27,7 @@ struct GenerateOptions {
   std::string task;      // of a model that tells classes; empty: its only one
 };
 
-// What became of a line of the input: texts, the best first, or an error.
+// The result for a line of the input: texts, the best first, or an error.
 struct Answer {
   std::vector<std::string> texts;
   Hypotheses outputs;  // of each text

@@ -60,8 +60,8 @@ std::string NcclVersion(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-// What `function`, an int(int*), of a library that may be missing says. The library stays loaded:
-// unloading such libraries is not safe.
+// The version that `function`, an int(int*), of a library returns; the library may be missing. It
+// stays loaded: unloading such libraries is not safe.
 std::string VersionOf(const char* library, const char* function, std::string (*text)(int version)) {
   void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return "not found";

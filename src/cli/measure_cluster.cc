@@ -106,7 +106,7 @@ double NodeMemory() {
   return bytes;
 }
 
-// What of the batch one rank has.
+// The configuration with only one rank's part of the batch.
 Config OfOneRank(Config config, int ranks) {
   const BatchPartition partition = BatchPartition::Of(config.train(), ranks);
   config.mutable_train()->set_batch_size(static_cast<int32_t>(partition.rows_per_rank));
@@ -135,7 +135,8 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
   ClusterConfig cluster;
   const double bandwidth = ranks.size() * work.update_bytes / seconds.update;
   const double mine = bandwidth / ranks.size();
-  // What the parameters' own bytes leave, but at least half: they may have lain in a cache.
+  // The time without that for the parameters' own bytes, but at least half: they may have been in a
+  // cache.
   const double products =
       std::max(seconds.compute - work.weight_bytes / mine, 0.5 * seconds.compute);
   const double used = std::min<double>(ThreadCount() * ranks.size(), cores);

@@ -21,10 +21,11 @@ bool IsDirectoryName(std::string_view name) {
   return !name.starts_with('.') && std::ranges::all_of(name, is_plain);
 }
 
-// What `compare` itself writes beside the mixers' runs.
+// The names that `compare` itself writes beside the mixers' runs.
 constexpr std::array<std::string_view, 3> kTaken{"prepared", "comparison.html", "comparison.json"};
 
-// What a line may change. All else is the recipe, which the mixers have in common.
+// Whether a line may change this field. All other fields are the recipe, which the mixers have in
+// common.
 bool IsOfTheMixer(std::string_view change) {
   const size_t end =
       std::min(change.find_first_not_of("abcdefghijklmnopqrstuvwxyz_."), change.size());

@@ -25,7 +25,7 @@
 namespace syntra {
 namespace {
 
-// What a step may take on this machine.
+// The time that a step may take on this machine.
 struct TimeEstimate {
   double peak = NAN;  // FLOP/s of all threads together, measured now; NaN: not known
   double share = 0;   // of the peak
@@ -93,7 +93,7 @@ std::string ShapeText(const BatchShape& shape) {
              : fmt::format("{} x {}/{}", shape.rows, shape.input_length, shape.target_length);
 }
 
-// What each value of train.recompute would take.
+// Prints what each value of train.recompute would take.
 void PrintRecomputeChoices(const TrainingPlan& plan, MemoryNeeds memory) {
   const auto line = [](const std::string& name, const auto&... values) {
     fmt::print("{:22} {:>18} {:>18} {:>18}\n", name, values...);
@@ -174,7 +174,7 @@ Json PlanJson(const TrainingPlan& plan, bool gpus) {
           {"recompute_choices", RecomputeChoicesJson(plan, memory)}};
 }
 
-// What a step consists of, one line for all calls of an op with the same operands.
+// Prints the parts of a step, with one line for all calls of an op with the same operands.
 void PrintOps(const TrainingPlan& plan) {
   fmt::print("{:28} {:>6} {:>10} {:>10}  {}\n", "ops of a step", "calls", "FLOPs", "bytes",
              "operands of each call");

@@ -66,7 +66,7 @@ struct Core {
   int node;  // NUMA
 };
 
-// Those with a hardware thread in the set, neighbours in the machine after each other.
+// The cores that have a hardware thread in the set; neighbours in the machine follow each other.
 std::vector<Core> CoresIn(hwloc_topology& topology, const Set& cpus) {
   // Some virtual machines have no cores, only hardware threads.
   const bool has_cores = hwloc_get_nbobjs_by_type(&topology, HWLOC_OBJ_CORE) > 0;
@@ -104,7 +104,7 @@ std::optional<Set> PartOf(const std::vector<Core>& cores, size_t ranks, size_t r
   return cpus;
 }
 
-// What the rank may use. Linux also lists hardware threads that are not there.
+// The hardware threads that the rank may use. Linux also lists hardware threads that do not exist.
 Set AllowedTo(const RankPlace& place, hwloc_topology& topology) {
   return Set(place.cpus).And(Set(hwloc_topology_get_topology_cpuset(&topology)));
 }

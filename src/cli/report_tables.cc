@@ -44,7 +44,7 @@ std::string FactText(const Json& value) {
   return JsonText(value);
 }
 
-// What an event says besides its name, step and time.
+// The facts of an event besides its name, step and time.
 std::string FactsOf(const RunEvent& event) {
   std::vector<std::string> facts;
   for (const auto& [name, value] : event.facts.items()) {
@@ -88,7 +88,7 @@ std::string GapsText(std::string text) {
   return text;
 }
 
-// What was asked: the same in runs on the same data.
+// The question of a sample; it is the same in runs on the same data.
 struct Question {
   int64_t example;
   std::string input, target;

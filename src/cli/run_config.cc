@@ -33,11 +33,12 @@ Config ReadWithStart(const ConfigOptions& options, const StartOptions& start) {
   return given;
 }
 
-// What the run takes from the model that it continues with or starts from.
+// The configuration that the run takes from the model that it continues with or starts from.
 Config TakenFrom(const Config& trained, const Config& given) {
   Config below;
   *below.mutable_model() = trained.model();
-  // What another architecture does not have stays behind: of an encoder-decoder the decoder.
+  // Parts that the new architecture does not have are dropped, such as the decoder of an
+  // encoder-decoder.
   if (given.model().has_architecture()) {
     below.mutable_model()->set_architecture(given.model().architecture());
     ClearForeignFields(below.mutable_model());

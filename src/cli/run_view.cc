@@ -45,7 +45,7 @@ std::string FittingLine(const std::string& text, int columns) {
   return Printable(printable, std::max(columns - 3, 1));  // and an ellipsis
 }
 
-// What the run is doing, and whether that is as it should be.
+// The present activity of the run, and whether it is as it should be.
 struct RunState {
   std::string text;
   bool bad = false;

@@ -65,7 +65,7 @@ Path ProgramPath() {
   return std::filesystem::exists(starter) ? starter : called;
 }
 
-// That of a bundle is the only one that suits the bundle's program.
+// The mpirun for `program`. A bundle has its own, the only one that suits the bundle's program.
 Path MpirunFor(const Path& program) {
   const Path beside = program.parent_path() / "mpirun";
   return program.has_parent_path() && std::filesystem::exists(beside) ? beside : "mpirun";

@@ -136,7 +136,7 @@ SequenceLength LengthOf(const Config& config, Side side) {
           input_field};
 }
 
-// What a field allows, and the longest sequences that it meets.
+// The limit of a field, and the longest sequences that the field meets.
 struct MetLimit {
   LengthLimit limit;
   SequenceLength met;
@@ -186,8 +186,8 @@ void MixersTakePackedRows(const Report& report) {
   }
 }
 
-// What a position must not see tells it where it is: so a decoder sees order, unless its inputs
-// read each other.
+// The mask of later positions tells a position where it is, so a decoder sees order, unless its
+// inputs read each other.
 void OrderIsSeen(const Report& report) {
   const ModelConfig& model = report.config().model();
   if (model.has_positions()) return;
@@ -354,7 +354,7 @@ void TokensCanBeCounted(const Report& report) {
   check("evaluation.batch_size", report.config().evaluation().batch_size());
 }
 
-// What the layers hold for every token; fields by whole path.
+// The vectors that the layers hold for every token; fields by whole path.
 std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
   std::vector<TokenVector> vectors = {{model.width(), {"model.width"}}};
   const auto add = [&](const TokenMixer& mixer, const std::string& path) {

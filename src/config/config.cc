@@ -66,7 +66,8 @@ void MergeFiles(std::span<const std::string> files, Merged* merged, Problems* pr
 }
 
 Config Checked(Merged merged, const ConfigPurpose& purpose, Problems* problems) {
-  // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.
+  // Nobody knows what an unreadable file would have set, so complaints about the rest could be
+  // wrong.
   if (merged.all_read) Validate(&merged.layer, merged.last_file, purpose, problems);
   problems->ThrowIfAny();
   Config& config = merged.layer.config;
@@ -74,7 +75,7 @@ Config Checked(Merged merged, const ConfigPurpose& purpose, Problems* problems) 
   return config;
 }
 
-// What a kind of mixer has learned means nothing to another kind.
+// The parameters that a kind of mixer has learned mean nothing to another kind.
 void CheckKeepsMixers(const BaseConfig& base, const ModelConfig& start, const Layer& merged,
                       Problems* problems) {
   const auto kind_of = [](const LayerGroup& group) {

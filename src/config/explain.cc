@@ -89,7 +89,7 @@ std::string ValueLines(const SchemaComments& comments, const EnumDescriptor& typ
   return text;
 }
 
-// What a field is for; of one kind among several also what that kind is.
+// The purpose of a field; if it chooses one kind among several, also the description of that kind.
 std::string SentencesOf(const SchemaComments& comments, const FieldDescriptor& field) {
   const std::string own = FirstSentence(comments.Of(field));
   if (!field.containing_oneof() || !field.message_type()) return own;
@@ -136,7 +136,7 @@ class FieldTree {
   std::string text_;
 };
 
-// What a run that continues does with another value; "" for a message, whose fields may differ.
+// Says what a continued run does with another value; "" for a message, whose fields may differ.
 std::string ChangeText(const SchemaComments& comments, const std::string& path,
                        const FieldDescriptor& field) {
   if (field.message_type()) return "";

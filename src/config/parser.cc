@@ -16,7 +16,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 constexpr int kMaxDepth = 64;
-// What follows this many errors is not configuration.
+// A text with this many errors is not a configuration.
 constexpr size_t kMaxProblems = 1000;
 // A text with more errors than this, and no field that could be read, was never meant as one.
 constexpr size_t kMostOfConfiguration = 10;
@@ -52,7 +52,7 @@ class Parser {
   void ParseOneValue(Message* message, const FieldDescriptor* field, const std::string& path) {
     const size_t before = problems_.list().size();
     ParseValue(message, field, path, Peek(), 0);
-    // What is left of a wrong value is no second mistake.
+    // The rest of a wrong value is not a second mistake.
     if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before) return;
     Report(Peek(), fmt::format("unexpected {} after the value", Shown(Peek())));
   }

@@ -98,7 +98,7 @@ std::vector<std::string> Shallowest(const std::vector<NamedField>& fields) {
   return paths;
 }
 
-// The candidate nearest in spelling, unless so much of it differs that chance explains the rest.
+// The candidate nearest in spelling, unless it differs so much that the similarity may be chance.
 std::string Misspelt(const std::string& name, const std::vector<std::string>& candidates,
                      size_t letters_an_edit) {
   if (name.size() > kLongestName) return "";
@@ -130,8 +130,9 @@ std::vector<NamedField> MisspeltElsewhere(const std::string& name) {
   return nearest.empty() ? std::vector<NamedField>() : Called(nearest);
 }
 
-// Those of `fields` that are inside `owner`, written with its indices, unless there are too many to
-// read; the shallowest if none is inside. Of alike ones, then, only that of the usual kind.
+// The fields of `fields` that are inside `owner`, written with its indices, unless there are too
+// many to read. If none is inside, the shallowest fields; of similar ones then only that of the
+// usual kind.
 std::vector<std::string> NearestTo(const std::string& owner,
                                    const std::vector<NamedField>& fields) {
   constexpr size_t kMostNamed = 6;

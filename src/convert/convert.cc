@@ -15,7 +15,8 @@
 namespace syntra {
 namespace {
 
-// What Convert writes into: beside the output, on its file system; gone if anything fails.
+// The directory that Convert writes: it lies beside the output, on the same file system, and is
+// removed if anything fails.
 class Building {
  public:
   explicit Building(const Path& output)

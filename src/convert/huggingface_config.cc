@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kFile = "config.json";
 
-// What a value was meant to be, in the error about it.
+// The expected value, for the error about a wrong one.
 struct WrongValue {
   std::string expected;
 };
@@ -173,9 +173,9 @@ const std::vector<Row>& Rows() {
   return rows;
 }
 
-// What published T5s say besides, which does not bear on the values of the model: where it comes
-// from, what it was stored as, how transformers generates, heads that T5ForConditionalGeneration
-// does not have.
+// Other fields of published T5s, which do not affect the values of the model: its origin, the type
+// in which it was stored, how transformers generates, heads that T5ForConditionalGeneration does
+// not have.
 constexpr std::string_view kHarmless[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
@@ -316,7 +316,7 @@ void CheckIsHuggingFaceModel(const ModelConfig& model) {
       CheckHasOnlyDotProduct(group.mixer, "model." + group.mixer_path);
     }
   }
-  // What comes back from config.json is what it can describe.
+  // The model that is read back from config.json is the one that config.json can describe.
   Config ours, theirs;
   *ours.mutable_model() = CanonicalModel(model);
   *theirs.mutable_model() = CanonicalModel(

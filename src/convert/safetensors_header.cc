@@ -47,7 +47,7 @@ std::string Named(std::string_view name) {
   return fmt::format("tensor \"{}\"", Printable(name, kMostShown));
 }
 
-// What the header says of a tensor, as far as it was read.
+// The header's fields of a tensor, as far as they were read.
 struct Fields {
   std::optional<std::string> dtype;
   std::optional<std::vector<uint64_t>> shape, offsets;

@@ -38,7 +38,7 @@ struct Beginning {
   int64_t parent = 0;
 };
 
-// What a step gave: the logits of every row, and how long the outputs are that end with it.
+// The results of a step: the logits of every row, and the length of the outputs that end with it.
 struct Step {
   LogitRows logits;
   int64_t length, max_length;

@@ -107,7 +107,7 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
   return std::move(builder).Build();
 }
 
-// What a session runs, and the caches that its programs share.
+// The programs of a session, and the caches that they share.
 struct SessionPrograms {
   CacheLayout layout;
   Program read, step;

@@ -90,8 +90,8 @@ class Chunks {
     });
   }
 
-  // What the earlier chunks, or the later ones, add. The way from a key to a query has three parts:
-  // out of the key's chunk, over the chunks between, and into the query's chunk.
+  // The sum over the earlier chunks, or over the later ones. The way from a key to a query has
+  // three parts: out of the key's chunk, over the chunks between, and into the query's chunk.
   Value FromOthers(Value query, Value key, Value value, bool later) const {
     const Value out =
         Decays(chunk_, 1, [&](int64_t j, int64_t) { return later ? j : chunk_ - 1 - j; });

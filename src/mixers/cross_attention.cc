@@ -69,7 +69,7 @@ class CrossAttentionMixer final : public TokenMixer {
   }
 
  private:
-  // What the memory is read through.
+  // The keys and values through which the memory is read.
   struct Projected {
     Value key, value;
   };

@@ -143,8 +143,8 @@ class Hyena final : public TokenMixer {
     return linear("last", x, outputs);
   }
 
-  // What the network is told of `length` distances from `first` on: the distance in longest
-  // sequences, and cosines and sines of it; f32 [length, 1 + 2 * bands].
+  // The network's inputs for `length` distances from `first` on: the distance as a fraction of the
+  // longest sequence, and its cosines and sines; f32 [length, 1 + 2 * bands].
   Value Distances(const Scope& scope, int64_t first, int64_t length) const {
     const int64_t bands = config_.bands();
     std::vector<float> table;
@@ -161,7 +161,7 @@ class Hyena final : public TokenMixer {
     return scope.program().Constant({length, 1 + 2 * bands}, std::move(table));
   }
 
-  // Of the same distances, for all convolutions; f32 [length, (order - 1) * width].
+  // The decay of the same distances, for all convolutions; f32 [length, (order - 1) * width].
   Value Decay(const Scope& scope, int64_t first, int64_t length, int64_t width) const {
     const double of_first = 1 / kFirstColumn, of_last = 1 / kLastColumn;
     std::vector<float> table;

@@ -70,7 +70,7 @@ class Performer final : public FeatureAttention {
     return scope.program().Record("reduce_max", {}, {x})[0];
   }
 
-  // What hides the products of padding, [B, T, 1, 1].
+  // The mask that hides the products of padding, [B, T, 1, 1].
   static Value Hidden(const Scope& scope, Value segments) {
     const Shape shape = scope.TypeOf(segments).shape;
     const Value there = Reshape(scope, NotZero(scope, segments), {shape[0], shape[1], 1, 1});

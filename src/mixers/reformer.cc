@@ -87,7 +87,7 @@ class Reformer final : public TokenMixer {
     const Shape shape = scope.TypeOf(step.x).shape;
     const int64_t count = config_.heads(), rounds = config_.rounds();
     const Value query = ProjectQuery(scope, heads(), step.x);
-    // Those of a whole sequence, which is segment 1.
+    // The ids as in a whole sequence, which is segment 1.
     const Value own = AffineMap(scope, Buckets(scope, query), 1, config_.buckets());
     const Value ids = InHeads(scope, Remember(scope, step, "ids", IdRows(scope, own)), count);
     const Value queries = Remember(scope, step, "query", query);
@@ -111,7 +111,7 @@ class Reformer final : public TokenMixer {
   }
 
  private:
-  // What positions get in each round: f32 [B, H, R, T, K] and [B, H, R, T, 1].
+  // The results of positions in each round: f32 [B, H, R, T, K] and [B, H, R, T, 1].
   struct Round {
     Value mixed, log_sum_exp;
   };
@@ -216,10 +216,10 @@ class Reformer final : public TokenMixer {
                       AffineMap(scope, Multiply(scope, difference, difference), -1, 1));
   }
 
-  // What is added to the scores of queries [G, C] and keys [G, 2 C] with these ids, whole numbers:
-  // 0 where they are the same, at most kHidden's negative where they are not, and -1e5 for a
-  // position and itself. Positions of one id are in their own order: what is before a position in
-  // that order was before it in the sequence.
+  // The terms that are added to the scores of queries [G, C] and keys [G, 2 C] with these ids,
+  // whole numbers: 0 where the ids are equal, at most -kHidden where they differ, and -1e5 for a
+  // position and itself. Positions with the same id keep their order: a position that comes before
+  // another one here also came before it in the sequence.
   Value Mask(const Scope& scope, Value queries, Value keys, bool causal) const {
     const int64_t size = config_.chunk_length();
     const Value difference =

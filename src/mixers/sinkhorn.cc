@@ -222,7 +222,7 @@ class Sinkhorn final : public TokenMixer {
     return minus_log(minus_log(uniform));
   }
 
-  // What hides later keys of the own block, [1, b, 2 b].
+  // The mask that hides later keys of the query's own block, [1, b, 2 b].
   Value Triangle(const Scope& scope) const {
     const int64_t size = config_.block_size();
     std::vector<float> table(size * 2 * size);
@@ -244,7 +244,8 @@ class Sinkhorn final : public TokenMixer {
     return scope.One("cast", {{"dtype", "i32"}}, {block});
   }
 
-  // What hides the keys of a step: later ones of the own block and, in the first, the other block.
+  // The mask that hides keys in a step: later keys of the own block and, in the first block, the
+  // other block.
   Value StepBias(const Scope& scope, const MixerStep& step) const {
     const int64_t size = config_.block_size();
     std::vector<float> table(step.length * 2 * size);

@@ -17,7 +17,7 @@ Value MeanOfTokens(const Scope& scope, Value x, Value segments) {
   const int64_t rows = type.shape[0], length = type.shape[1];
   const Value mask = Reshape(scope, NotZero(scope, segments), {rows, length, 1});
   const Value sum = SumTo(scope, x, {rows, 1, type.shape[2]}, mask);
-  // What is added changes no count but that of a row without tokens, whose mean is zero.
+  // The added number changes only the count of a row without tokens, whose mean is then zero.
   const Value count = AffineMap(scope, SumTo(scope, mask, {rows, 1, 1}), 1, 1e-20);
   return Cast(scope, Multiply(scope, sum, Activation(scope, "reciprocal", count)), type.dtype);
 }

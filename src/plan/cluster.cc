@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kGiga = 1e9, kMicro = 1e-6, kGibi = 0x1p30;
 
-// What a layout needs of the fields.
+// Checks that the fields that a layout needs are set.
 void CheckFigures(const ClusterConfig& config, const Layout& layout) {
   std::vector<std::string> missing;
   const auto need = [&](bool there, const char* field) {

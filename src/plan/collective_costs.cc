@@ -10,7 +10,7 @@ namespace {
 
 int CeilLog2(int64_t value) { return std::bit_width(static_cast<uint64_t>(value - 1)); }
 
-// What of a vector does not stay where it is: (n - 1) / n.
+// The fraction of a vector that moves to other ranks: (n - 1) / n.
 double ShareOfOthers(int64_t ranks) {
   return static_cast<double>(ranks - 1) / static_cast<double>(ranks);
 }

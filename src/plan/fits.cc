@@ -10,7 +10,7 @@
 namespace syntra {
 namespace {
 
-// What is needed of a memory, and what there is.
+// The bytes that are needed of a memory, and its limit.
 struct Need {
   double bytes;
   MemoryLimit limit;
@@ -28,7 +28,7 @@ struct RunPlace {
 
   bool on_host() const { return backend.device().is_host(); }
   int Together(const MemoryLimit& limit) const { return limit.shared ? ranks_on_host : 1; }
-  // Of a GPU's memory first.
+  // The needs of all memories, a GPU's memory first.
   std::vector<Need> NeedsOf(const MemoryNeeds& needs) const {
     std::vector<Need> all;
     const Device& device = backend.device();
@@ -44,7 +44,7 @@ struct RunPlace {
     }
     return all;
   }
-  // That which leaves least, or lacks most.
+  // The need that leaves the least memory free, or lacks the most.
   Need Tightest(const MemoryNeeds& needs) const {
     const std::vector<Need> all = NeedsOf(needs);
     SYNTRA_CHECK(!all.empty());
@@ -81,7 +81,7 @@ std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
   if (const int64_t rows = FittingRows(config, planned_rows - 1, place); rows > 0) {
     return fmt::format("train.micro_batch_size={} fits", rows);
   }
-  // What costs least first; each beside those before.
+  // The settings that cost least come first; each is added to those before it.
   std::vector<std::string> settings;
   const auto rows_with = [&](const std::string& setting) {
     settings.push_back(setting);

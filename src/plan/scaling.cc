@@ -13,7 +13,7 @@ namespace {
 // Blocks of parameters have a sum of squares each, which ranks that share an update add.
 constexpr double kSumsShare = 1.0 / ParameterStore::kBlock;
 
-// What a rank has of the machine.
+// A rank's share of the machine.
 struct Share {
   double flops = 0, memory_bandwidth = 0;
 };

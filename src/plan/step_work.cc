@@ -89,7 +89,7 @@ double UpdateBytes(const TrainingPlan& plan) {
   return BytesMoved(whole->UpdateProgram(plan.parameters()));
 }
 
-// What the rank that updates most has of all parameters.
+// The share of all parameters that the rank that updates most has.
 double LargestShare(const TrainingPlan& plan) {
   int64_t most = 0;
   for (int rank = 0; rank < plan.shards(); ++rank) {

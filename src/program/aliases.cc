@@ -12,7 +12,7 @@ struct Touch {
   bool writes;
 };
 
-// What touches a value, in the order of the program.
+// The instructions that touch a value, in the order of the program.
 struct Uses {
   std::vector<Touch> touches;
   size_t last = 0;  // the last instruction that uses it

@@ -18,7 +18,7 @@ void Rollbacks::Add(int64_t from, int64_t to) {
   rollbacks_.push_back({from, to});
 }
 
-// What was the batch of step `from` before a rollback is that of step `to` after it.
+// After a rollback, step `to` takes the batch that step `from` had before it.
 int64_t Rollbacks::BatchAt(int64_t step) const {
   for (auto it = rollbacks_.rbegin(); it != rollbacks_.rend(); ++it) {
     if (step >= it->to) step += it->from - it->to;

@@ -7,7 +7,7 @@
 namespace syntra {
 namespace {
 
-// Of a comparison, or of several seeds.
+// The runs of a comparison, or of several seeds.
 std::vector<std::string> RunsIn(const Path& directory) {
   std::vector<std::string> runs;
   if (!std::filesystem::is_directory(directory)) return runs;

@@ -19,7 +19,7 @@ std::string Microseconds(int64_t nanoseconds) {
   return fmt::format("{}{}.{:03}", sign, size / 1000, size % 1000);
 }
 
-// What a process or a thread (`lane`) is called, and where it stands among the others.
+// The name of a process or a thread (`lane`), and its place among the others.
 std::string Naming(const char* of, int rank, size_t lane, const std::string& name, size_t place) {
   return fmt::format(
       "{{\"name\":\"{0}_name\",\"ph\":\"M\",\"pid\":{1},\"tid\":{2},\"args\":{{\"name\":{3}}}}},\n"

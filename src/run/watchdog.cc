@@ -38,10 +38,10 @@ constexpr size_t kMeasured = 101;
 constexpr size_t kNeededForMedian = 3;
 // A file system that is slower than this, in bytes a second, counts as hanging.
 constexpr double kSlowestFiles = 10e6;
-// What a first step may take beyond what it takes at best: programs are made, memory is touched for
-// the first time, and a build for debugging is slow.
+// How much longer than at best a first step may take: programs are made, memory is touched for the
+// first time, and a build for debugging is slow.
 constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
-// For what a report takes beyond the time in which it waits for other ranks, on a busy machine.
+// The time for a report on a busy machine, besides the wait for other ranks.
 constexpr double kReportSeconds = 5;
 // Longer than any job, and not too long for clocks to count.
 constexpr double kLongest = 1e9;
@@ -68,7 +68,7 @@ const NamedPhase& Named(RunPhase phase) { return kPhases[static_cast<int>(phase)
 
 using NamedLimit = std::pair<std::string, double WatchdogLimits::*>;
 
-// Those of the phases, then the others.
+// The limits of the phases, then the other limits.
 const std::vector<NamedLimit>& NamedLimits() {
   static const std::vector<NamedLimit> all = [] {
     std::vector<NamedLimit> limits;
@@ -313,7 +313,8 @@ void Watchdog::Watch() {
   }
 }
 
-// What a rank that has failed has left. On a full disk the file may be there without its content.
+// Reads the file that a failed rank has left. On a full disk the file may exist without its
+// content.
 std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding() const {
   if (reports_.empty() || options_.ranks == 1) return std::nullopt;
   try {
@@ -359,7 +360,7 @@ Watchdog::ErrorEnd Watchdog::Expire(const std::string& description,
   EndHanging(code);
 }
 
-// What every rank reports, and which ranks do not: those are the ones to look at.
+// Writes the reports of all ranks, and which ranks have none: those are the ones to look at.
 void Watchdog::WriteSummary(int log) const {
   int lowest = options_.rank;
   std::string lines;

@@ -22,7 +22,7 @@ bool MustBeThere(const TaskSplit& split) {
   return split.use != TaskSplit::Use::kTest || split.is_named;
 }
 
-// What a split lacks. Of a single layout only the files that are not there.
+// Adds the files that a split lacks; if it has a single layout, only those that do not exist.
 void AddMissing(const TaskSplit& split, const Path& directory, std::vector<std::string>* missing) {
   if (!FilesOf(split, directory).empty()) return;
   if (split.layouts.size() == 1) {

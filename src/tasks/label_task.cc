@@ -6,7 +6,7 @@
 namespace syntra {
 namespace {
 
-// What stands in the place of a label that a file does not give: an empty cell or, in exports of
+// Whether `label` stands for a label that a file does not give: an empty cell or, in exports of
 // TensorFlow Datasets and Hugging Face, "-1".
 bool IsPlaceholder(std::string_view label, const std::vector<std::string>& values) {
   return (label.empty() || label == "-1") && std::ranges::find(values, label) == values.end();

@@ -49,8 +49,8 @@ size_t PrefixIn(const Words& sentence, std::span<const std::string> words) {
   return count;
 }
 
-// What stands between `before` and `after` in `text`, as "before (.+) after" finds it: after the
-// first `before`, up to the last `after`. Either may be empty: all there is on that side.
+// The part of `text` between `before` and `after`, as "before (.+) after" finds it: after the first
+// `before`, up to the last `after`. Either may be empty: all there is on that side.
 std::string Between(const std::string& text, const std::string& before, const std::string& after) {
   const std::string opening = before.empty() ? "" : before + " ";
   const std::string closing = after.empty() ? "" : " " + after;
@@ -63,7 +63,7 @@ std::string Between(const std::string& text, const std::string& before, const st
   return "";
 }
 
-// What a hypothesis has in the place of a pronoun of the premise.
+// The words that a hypothesis has in place of a pronoun of the premise.
 struct Match {
   size_t score = 0;  // words around the pronoun that the hypothesis repeats
   size_t pronoun = 0;

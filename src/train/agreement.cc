@@ -32,7 +32,7 @@ std::string Shortened(const std::string& value) {
 std::string FactsText(const Facts& facts) { return JsonText(Json(facts)); }
 Facts ToFacts(const std::string& text) { return ParseJson(text).get<Facts>(); }
 
-// What each rank says, and in which order it is told.
+// The facts of each rank, and the order in which they are reported.
 class FactsComparison {
  public:
   explicit FactsComparison(const std::vector<std::string>& texts) {

@@ -11,8 +11,8 @@
 namespace syntra {
 namespace {
 
-// What a run creates soon: its directory with logs, metrics and events, and two checkpoints of a
-// few files.
+// The number of files that a run creates soon: its directory with logs, metrics and events, and two
+// checkpoints of a few files.
 constexpr int64_t kFirstFiles = 40;
 
 dev_t FileSystemOf(const Path& path) {

@@ -72,7 +72,7 @@ class LogHook : public Hook {
     for (const auto& [event, count] : run_.chief->events->earlier()) file.Count(event, count);
   }
 
-  // What was lost and how long nothing was done can be known now alone: the lines that tell it are
+  // The lost steps and the idle time can be recorded only now: the lines that told of them are
   // gone.
   void RecordStart(int64_t step, const std::string& host) {
     const Chief& chief = *run_.chief;

@@ -149,7 +149,7 @@ class Checks {
     const ScheduleConfig& schedule = config_.optimizer().schedule();
     const std::string text = ScheduleConfig::Kind_Name(schedule.kind());
     const int64_t steps = config_.train().steps(), warmup = schedule.warmup_steps();
-    // Those that fall are refused then, and RSQRT does not rise.
+    // Schedules that fall are refused in that case, and RSQRT does not rise.
     if (schedule.kind() != ScheduleConfig::CONSTANT || warmup < steps) return text;
     return {fmt::format("{} rises to its rate {} over warmup_steps {}, but the run ends after {} "
                         "steps; set optimizer.schedule.warmup_steps to fewer",
@@ -416,7 +416,7 @@ class Checks {
   const bool learns_tasks_;
   std::vector<PrepareOptions> splits_;
   std::vector<Finding> findings_;
-  // What earlier checks leave for later ones.
+  // Results of earlier checks for later ones.
   std::shared_ptr<const TrainingPlan> plan_;
   std::vector<std::unique_ptr<Task>> tasks_;
   int64_t judged_tasks_ = 0;  // those with a validation split: each keeps its best checkpoint

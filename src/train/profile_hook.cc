@@ -29,7 +29,7 @@ class ProfileHook : public Hook {
   }
 
   bool AfterStep(const StepReport& report) override {
-    // What follows the last step of a run belongs to it.
+    // Work after the last step of a run belongs to that step.
     if (report.step == last_ && !report.last) Finish();
     BeginBefore(report.step + 1);
     return true;

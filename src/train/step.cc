@@ -18,11 +18,11 @@
 namespace syntra {
 namespace {
 
-// What each rank tells the others with a step: slots of a vector, since all small numbers of a step
-// travel in one collective.
+// The facts that each rank shares with the others in a step: slots of a vector, since all small
+// numbers of a step travel in one collective.
 enum RankSlot : size_t { kStop, kSave, kReadySeconds, kBatchSlots, kFlops, kRankSlots };
 
-// For tests: what is asked for is the same token everywhere.
+// For tests: sets all targets to the same token.
 void MakeOdd(int64_t token, Batch* batch) {
   for (int32_t& target : (*batch)["targets"]) {
     if (target > 0) target = static_cast<int32_t>(token);

@@ -28,7 +28,7 @@ ValidationSample ReadGaps(const ValidationData& data, const Tokenizer& tokenizer
 ValidationSample ReadBeginning(const ValidationData& data, int64_t example) {
   const Batch batch = data.Get(example, 1, 0, 1);
   const auto length = std::ranges::count(batch["decoder_segments"], 1);
-  // What the decoder reads after its 0, and the last token, which it only gives.
+  // The tokens that the decoder reads after its 0, and the last token, which it only predicts.
   const std::vector<int32_t>& read = batch["decoder_ids"];
   std::vector<int32_t> text(read.begin() + 1, read.begin() + length);
   text.push_back(batch["targets"][length - 1]);
