@@ -47,7 +47,7 @@ class MaskedLm final : public Objective {
   }
 
  private:
-  // What the model reads in the place of a chosen token.
+  // The token that the model reads in place of a chosen one.
   int32_t Replacement(int32_t token, RandomKey key, int64_t place) const {
     const RandomBits bits = RandomAt(key, place, kReplacementStream);
     const float share = UniformFloat(bits[0]);

@@ -203,7 +203,7 @@ void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduc
     // that all have read it.
     ++turn_;
   }
-  // What others still read must not change.
+  // This rank must not change the vector while others still read it.
   if (exposed) shared_->Barrier();
 }
 

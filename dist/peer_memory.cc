@@ -92,7 +92,7 @@ bool PeerMemory::MapPeers(MPI_Comm host, int own_file) {
 std::shared_ptr<PeerMemory> PeerMemory::Create(MPI_Comm host, std::span<std::byte> own) {
   std::shared_ptr<PeerMemory> memory(new PeerMemory(own));
   const int file = memfd_create("syntra-vector", MFD_CLOEXEC);
-  // What a rank maps of the others would count to its address space (ulimit -v).
+  // Memory that a rank maps from others would count towards its address space (ulimit -v).
   int usable = !AddressSpaceLimit() && MoveAllToFile(own, file);
   SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, host));
   if (usable) usable = memory->MapPeers(host, file);

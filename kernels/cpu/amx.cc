@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kTileRows = 16, kTileBytes = 64, kTileColumns = 16;
 
-// What ldtilecfg loads.
+// The configuration that ldtilecfg loads.
 struct alignas(64) TileConfiguration {
   uint8_t palette = 1;
   uint8_t start_row = 0;

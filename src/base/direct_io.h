@@ -15,8 +15,8 @@ namespace syntra {
 
 // From now on reads and writes of this file pass by the page cache, if its file system can do that.
 // They should use a DirectBlock, and begin and end at multiples of DirectBlock::kAlignment. A read
-// or write that cannot be done so, such as of the end of a file, goes through the cache, and so do
-// all after it.
+// or write that cannot be done in this way, such as of the end of a file, goes through the cache,
+// and so do all later ones.
 void BypassPageCache(const File& file);
 
 // Memory from which, and to which, any disk can write and read directly.

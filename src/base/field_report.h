@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about fields of a configuration, told apart from where the fields lie and from what becomes
-// of an error: whoever owns a message checks it, whoever reads the file places what is wrong.
+// Reports about fields of a configuration, without knowledge of where the fields lie or what
+// happens with an error: the owner of a message checks it, and the reader of the file finds the
+// place of an error.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@ namespace syntra {
 std::string FieldPath(const std::string& parent, std::string_view field);
 std::string ElementPath(const std::string& list, int index);
 
-// Takes what is wrong with the fields of one message, which lies at `path`.
+// Takes the errors in the fields of one message, which lies at `path`.
 class FieldReport {
  public:
   // `fields` are paths of all fields that the broken rule reads: the first of them that is set is

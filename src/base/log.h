@@ -18,7 +18,7 @@ spdlog::logger& Log();
 // warning on stderr says so once; lines that stderr does not take are only in the file.
 void SetUpLogging(int rank, const std::filesystem::path& directory);
 
-// Logs an error to the log file only: for what is printed on stderr anyway.
+// Logs an error only to the log file, for errors that are printed on stderr anyway.
 void NoteInLogFile(const std::string& message);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that are rounded so that few of them occur.
+// Rounds sizes so that few different ones occur.
 #pragma once
 
 #include <algorithm>

@@ -72,7 +72,7 @@ std::vector<std::string> ArrivingLines::Next(double seconds) {
     const double wait =
         lines.empty() ? seconds : std::min(kPause, kLongestWait - SecondsSince(first));
     if (ended_ || !Wait(wait)) break;
-    // These lines are answered first; the next call fails at the one that is too long.
+    // The lines so far are answered first; the next call fails at the line that is too long.
     if (!lines.empty() && text_.size() - taken_ > kLongestLine) break;
     Read();
   }

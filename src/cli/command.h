@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a subcommand is.
+// The description of a subcommand.
 #pragma once
 
 #include <functional>

@@ -41,7 +41,7 @@ std::vector<std::string> KnownNames(const CLI::App& app, bool options) {
   return names;
 }
 
-// What to write where "--steps 5" or "--train.steps=5" means a field of the configuration.
+// Says what to write if "--steps 5" or "--train.steps=5" means a field of the configuration.
 std::string HowToSet(const CLI::App& app, const std::string& argument) {
   constexpr size_t kMostNamed = 3;
   if (!argument.starts_with("--") || !app.get_option_no_throw("--set")) return "";
@@ -64,7 +64,7 @@ std::string CommandCalled(const std::string& name) {
   return "";
 }
 
-// What is wrong with the command line, and what was probably meant.
+// Says what is wrong with the command line, and what was probably meant.
 std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
   const std::string name = FullName(app);

@@ -90,7 +90,7 @@ class Comparer {
   }
 
  private:
-  // What is known of it before it is trained.
+  // The facts about a mixer that are known before it is trained.
   MixerResult Planned(const ComparedMixer& mixer) {
     const auto plan =
         TrainingPlan::Make(mixer.config, {.ranks = ranks_.size(), .backend = &backend_});

@@ -41,7 +41,7 @@ struct Variable {
   const char* meaning;
 };
 
-// What the environment changes. README.md has the same list.
+// The environment variables that the program reads. README.md has the same list.
 constexpr std::array kVariables{
     Variable{"OMP_NUM_THREADS", "most threads of a process, if train.threads is not set"},
     Variable{

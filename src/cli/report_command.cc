@@ -15,7 +15,7 @@
 namespace syntra {
 namespace {
 
-// What the model made of the validation examples last.
+// Prints the model's last outputs for the validation examples.
 void PrintSamples(const RunReport& report, size_t columns) {
   constexpr size_t kLabel = 10;  // columns
   columns = std::max(columns, kLabel + 1);

@@ -20,7 +20,7 @@ struct Scale {
   }
 };
 
-// What the numbers along an axis are; of powers of two a scale has the exponents.
+// The kind of numbers along an axis; for powers of two, a scale has the exponents.
 enum class AxisKind { kLinear, kPowersOfTwo };
 
 class Svg {

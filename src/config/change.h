@@ -11,9 +11,9 @@
 
 namespace syntra {
 
-// What a continued run does with a change of the field at `path`, such as "optimizer.beta1" or
-// "data.train[0]": the field's own option, or that of the innermost message around it that has one,
-// or REFUSED.
+// Returns what a continued run does with a change of the field at `path`, such as "optimizer.beta1"
+// or "data.train[0]": the field's own option, or that of the innermost message around it that has
+// one, or REFUSED.
 Change ChangeOf(std::string_view path);
 
 // "path: before -> now" for each field that differs, grouped by what a continued run does with it.

@@ -172,7 +172,7 @@ class Parser {
     return false;
   }
 
-  // What follows the name and colon: a value or, for repeated fields, also a list of values.
+  // Parses what follows the name and colon: a value or, for repeated fields, also a list of values.
   void ParseValue(Message* message, const FieldDescriptor* field, const std::string& path,
                   const Token& name, int depth) {
     if (!layer_.locations.Find(path)) layer_.locations.Set(path, At(name));

@@ -58,7 +58,8 @@ Json ModelToJson(ModelConfig model) {
   return json;
 }
 
-// What a reader must know of the data: how rows are made, and the tasks that the model has learned.
+// The facts about the data that a reader needs: how rows are made, and the tasks that the model has
+// learned.
 Json DataToJson(const DataConfig& data) {
   DataConfig tasks;
   *tasks.mutable_task() = data.task();

@@ -25,9 +25,9 @@ class SideStream {
   virtual void Fork() = 0;
   // Work enqueued on the device from now on runs after everything that was enqueued here so far.
   virtual void Join() = 0;
-  // Remembers this point here.
+  // Remembers the present point of this stream.
   virtual void Mark() = 0;
-  // Joins up to the oldest mark alone, which is then forgotten.
+  // As Join, but only for the work up to the oldest mark, which is then forgotten.
   virtual void JoinMark() = 0;
 };
 

@@ -17,7 +17,7 @@ double Dot(std::span<const double> a, std::span<const double> b) {
 // Makes `x` orthogonal to the unit vectors of `basis`; its length stays.
 void Straighten(const std::vector<std::vector<double>>& basis, std::span<double> x) {
   const double length = std::sqrt(Dot(x, x));
-  // What rounding leaves after the first time is gone after the second.
+  // The second time removes what rounding leaves after the first.
   for (int time = 0; time < 2; ++time) {
     for (const std::vector<double>& unit : basis) {
       const double part = Dot(unit, x);

@@ -14,8 +14,8 @@ class TransientBuffer {
   TransientBuffer(const TransientBuffer&) = delete;
   TransientBuffer& operator=(const TransientBuffer&) = delete;
 
-  // Makes it hold at least `bytes`. If it grows, what it held is lost and data() changes; the old
-  // memory is given back first. Throws Error(kResources) if memory cannot be had.
+  // Makes the buffer hold at least `bytes`. If it grows, its contents are lost and data() changes;
+  // the old memory is given back first. Throws Error(kResources) if memory cannot be had.
   void Reserve(size_t bytes);
 
   std::byte* data() const { return buffer_.data(); }

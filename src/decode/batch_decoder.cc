@@ -156,7 +156,7 @@ std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requ
   for (const DecodeRequest& request : requests) {
     sizes.push_back({.rows = strategy_->rows_per_input(),
                      .input = static_cast<int64_t>(request.ids.size()),
-                     // What asks for as many spans takes as many steps.
+                     // Requests for equally many spans take about equally many steps.
                      .output = static_cast<int64_t>(request.sentinels.size())});
   }
   const std::vector<RequestBatch> batches =

@@ -43,8 +43,8 @@ std::string Apart(std::string_view text, Accepts is_sign) {
   return spaced;
 }
 
-// Of each pair of neighbours that `first` and `second` accept, the sign, one of the two, is a word
-// of its own. Pairs do not overlap.
+// Makes the sign of each pair a word of its own. A pair is two neighbours that `first` and `second`
+// accept, and `sign` tells which of the two is the sign. Pairs do not overlap.
 enum class Sign { kFirst, kSecond };
 std::string ApartInPairs(std::string_view text, Accepts first, Accepts second, Sign sign) {
   const std::vector<Character> characters = Characters(text);

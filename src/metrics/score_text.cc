@@ -43,7 +43,7 @@ std::string WithoutSeparators(std::string_view text) {
   return kept;
 }
 
-// What numbers are written with, and white space. Beyond ASCII there are more digits and spaces.
+// The characters of numbers, and white space. Beyond ASCII there are more digits and spaces.
 constexpr std::string_view kOfNumbers = "0123456789+-._eE \t\n\v\f\r\x1c\x1d\x1e\x1f";
 
 }  // namespace

@@ -159,7 +159,7 @@ class AttentionMixer final : public TokenMixer {
                                               path, KindOf(term)));
   }
 
-  // What the terms add, and the values.
+  // The operands of the terms, and the values.
   AttentionOperands Operands(const Scope& scope, TermInput input) const {
     input.heads = config_.heads();
     input.key_value_heads = KeyValueHeads(config_);

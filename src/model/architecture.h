@@ -47,7 +47,7 @@ enum class InputReading {
   kSteps     // by a step of that decoder for each position, before those of the output
 };
 
-// What a model gives for an input.
+// The kind of output that a model gives for an input.
 enum class Outputs {
   kTokens,        // text, by tokens of the vocabulary
   kMaskedTokens,  // tokens of the vocabulary, in the places of the input

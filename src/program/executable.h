@@ -37,7 +37,7 @@ struct Arenas {
 // kPainted is for tests on the host: see program/paint.h. Every transient is followed by a guard.
 enum class TransientMemory { kPlain, kPainted };
 
-// What a run does with the gradients in their arena: it adds to them or replaces them, which saves
+// How a run treats the gradients in their arena: it adds to them or replaces them, which saves
 // writing zeros and reading them back. A gradient that the program does not compute stays as it is.
 enum class Gradients { kAdd, kReplace };
 

@@ -38,7 +38,7 @@ class PrometheusFile {
   // Replaces the file in one step: readers see the old or the new one, never a part. The first
   // problem is a warning, and none stops training.
   void Write();
-  // The same, if the last time is kSeconds ago.
+  // As Write, if the last time is kSeconds ago.
   void WriteIfDue();
 
   std::string Text() const;

@@ -51,7 +51,7 @@ class HistoryReader {
   const RunHistory& history() const { return history_; }
 
  private:
-  // Of a value of evaluations.
+  // The curve of a value of evaluations.
   Curve& CurveOf(const std::string& name);
   void AddStep(double step, const Json& line);
 

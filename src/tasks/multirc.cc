@@ -7,7 +7,7 @@
 namespace syntra {
 namespace {
 
-// What T5 puts in the place of the passages' tags.
+// The tags in passages, and the texts by which T5 replaces them.
 constexpr std::pair<std::string_view, std::string_view> kTags[] = {
     {"<br>", " "}, {"<b>", ""}, {"</b>", ""}};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens around the steps of a run besides training: logging, comparing, saving, evaluating.
-// A trainer calls its hooks in the order of its list, and on all ranks at the same points.
+// Hooks do everything around the steps of a run besides training: logging, comparing, saving,
+// evaluating. A trainer calls its hooks in the order of its list, and on all ranks at the same
+// points.
 #pragma once
 
 #include <cstdint>

@@ -20,10 +20,10 @@ struct LogPerplexity {
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
 };
 
-// What config.evaluation asks for, on the same examples whatever the ranks and micro-batches: its
-// first `batches` batches, or all there are; a split smaller than one batch is one batch. The work
-// is shared among the ranks and every rank gets the same result. Throws Error(kData) if the split
-// is empty.
+// Measures the log-perplexity as config.evaluation says, on the same examples for any ranks and
+// micro-batches: the first `batches` batches, or all there are. A split smaller than one batch is
+// one batch. The work is shared among the ranks and every rank gets the same result. Throws
+// Error(kData) if the split is empty.
 //
 // `stop` is called now and then, by all ranks together and with the same answer on all: once true,
 // there is no result.

@@ -23,7 +23,7 @@ inline constexpr char kLossesAttribute[] = "recent_losses";
 inline constexpr char kRollbacksAttribute[] = "rollbacks";
 inline constexpr char kPositionAttribute[] = "data_position";
 
-// What identifies a run besides its tensors; stored as attributes of each checkpoint.
+// The identity of a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
   std::string run_id;
   Config config;
@@ -77,7 +77,7 @@ void LoadParameters(Checkpoint& checkpoint, EvaluationReplica& replica);
 
 // The configuration that the checkpoint was made with.
 Config ConfigOf(const Path& path, const CheckpointInfo& info);
-// That configuration with overrides applied. Where the checkpoint holds its tokenizer,
+// The checkpoint's configuration with overrides applied. Where the checkpoint holds its tokenizer,
 // data.tokenizer is set only if an override sets it.
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
                 const ConfigPurpose& purpose = kForModel);
