@@ -13,7 +13,7 @@ namespace syntra {
 struct MatmulCall {
   GemmProblem problem;
   int64_t groups = 1;
-  size_t b_parts = 1;  // the matrices side by side that form B: inputs 1, 2, ..
+  size_t b_parts = 1;  // how many matrices side by side form B: inputs 1, 2, ..
 
   static MatmulCall Of(const OpCall& call) {
     const TensorType &a = call.inputs[0], &b = call.inputs[1];

@@ -41,13 +41,11 @@ enum class TransientMemory { kPlain, kPainted };
 // writing zeros and reading them back. A gradient that the program does not compute stays as it is.
 enum class Gradients { kAdd, kReplace };
 
-// When the parts of a run were done, by the device's clock. To be read once the device has done the
-// run.
+// When the parts of a run were done, by the device's clock; valid once the run is done.
 struct RunTimes {
   struct Mark {
     std::unique_ptr<Device::Event> event;
-    // One kernel has just executed `instructions` instructions, the first of them `instruction`. 0
-    // instructions: a section begins here.
+    // One kernel has just run `instructions` instructions from this one on; 0: a section begins.
     size_t instruction, instructions;
   };
   const Program* program = nullptr;  // of the executable
