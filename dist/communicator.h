@@ -80,7 +80,8 @@ class Communicator {
   // Returns every rank's values on all ranks, one rank after the other. For short vectors.
   virtual std::vector<double> AllGather(std::span<const double> values) = 0;
 
-  // Sums short vectors in place: losses, counts (exact up to 2^53), flags.
+  // Take the sum or the maximum of short vectors in place: losses, counts (exact up to 2^53),
+  // flags.
   virtual void AllReduceSum(std::span<double> values) = 0;
   virtual void AllReduceMax(std::span<double> values) = 0;
 

@@ -69,8 +69,8 @@ class NcclCommunicator final : public Communicator {
   Communicator& OnHost();
   // Whether the view is on the device, and so goes through NCCL.
   bool Serves(const TensorView& view) const;
-  // Enqueues the sum on the stream beside the device's own; a view in the host's memory is summed
-  // at once.
+  // Enqueue a collective on the stream beside the device's own. For a view in the host's memory it
+  // is done at once.
   void EnqueueAllReduce(const TensorView& view);
   void EnqueueReduceScatter(const TensorView& view, const Shares& shares);
   void EnqueueAllGather(const TensorView& view, const Shares& shares);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features of the processor by which Highway and oneDNN do not choose themselves.
+// Features of the processor, for choices that Highway and oneDNN do not make themselves.
 #pragma once
 
 namespace syntra {

@@ -80,7 +80,7 @@ double DotInDouble(const A* a, const B* b, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// The same sum, in parallel by blocks. `partial` has room for ElementBlocks(count) elements.
+// As DotInDouble, in parallel by blocks. `partial` has room for ElementBlocks(count) elements.
 template <typename A, typename B>
 double ParallelDotInDouble(const A* a, const B* b, int64_t count, double* partial) {
   const int64_t blocks = ElementBlocks(count);

@@ -58,8 +58,8 @@ __device__ __forceinline__ void LoadMatrices(uint32_t (&pair)[4], const BFloat16
 #endif
 }
 
-// As LoadMatrices, for the matrices' transposes: a lane gets elements of column lane / 4 in rows 2
-// * (lane % 4) and the next.
+// As LoadMatrices, for the matrices' transposes: a lane gets elements of column lane / 4 in rows
+// 2 * (lane % 4) and the next.
 __device__ __forceinline__ void LoadMatricesTransposed(uint32_t (&pair)[4], const BFloat16* row) {
 #if defined(__CUDACC__)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

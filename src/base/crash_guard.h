@@ -68,8 +68,8 @@ class MappedRange {
 };
 
 // Handles everything that ends a process without an exception that reaches main: the signals of a
-// crash, std::terminate, a library's call of exit. The signal of the limit on file sizes (ulimit
-// -f) is ignored, so that writing fails as on a full disk. main calls it before it starts threads.
+// crash, std::terminate, a library's call of exit. The signal of the limit on file sizes is ignored
+// (ulimit -f), so that writing fails as on a full disk. main calls it before it starts threads.
 // `version` is a literal. A build with the address or thread sanitizer keeps the sanitizer's
 // handlers.
 void InstallCrashHandlers(const char* version);

@@ -42,8 +42,8 @@ struct RequestBatch {
   RequestSize largest;
 };
 
-// Puts every request into one batch; requests of similar sizes share a batch. Sizes are rounded up,
-// so that few programs are made, but not beyond the longest input and output: inputs as in training
+// Puts each request into a batch; requests of similar sizes share one. Sizes are rounded up, so
+// that few programs are made, but not beyond the longest input and output: inputs as in training
 // (PaddedLength), outputs to powers of two. With `equal_inputs` only inputs of the same length
 // share a batch.
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,

@@ -32,8 +32,8 @@ Value Attend(const Scope& scope, const ChunkedAttention& attention,
 Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
                  const ChunkedOperands& operands, const MixerState& state);
 
-// As Attend, but in the type of the queries, without decay, and divided by epsilon + sum_j q_i .
-// k_j, so that the weights of the values add up to one.
+// As Attend, but in the type of the queries, without decay, and divided by
+// epsilon + sum_j q_i . k_j, so that the weights of the values add up to one.
 Value AttendNormalised(const Scope& scope, const ChunkedAttention& attention,
                        const ChunkedOperands& operands, double epsilon);
 Value AttendNormalisedStep(const Scope& scope, const ChunkedAttention& attention,

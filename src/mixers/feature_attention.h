@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common parts of linear attention and Performer: the weight of key j for query i is phi(q_i) .
-// phi(k_j) / sum_j phi(q_i) . phi(k_j) with features phi that are not negative.
+// The common parts of linear attention and Performer: the weight of key j for query i is
+// phi(q_i) . phi(k_j) / sum_j phi(q_i) . phi(k_j) with features phi that are not negative.
 #pragma once
 
 #include "mixers/chunked_attention.h"
