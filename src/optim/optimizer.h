@@ -95,7 +95,7 @@ class Optimizer {
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
                                          std::span<const ElementRange> parts);
-// An optimizer of all parameters as a whole.
+// An optimizer of all parameters.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters);
 

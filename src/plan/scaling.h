@@ -90,8 +90,8 @@ struct StepPrediction {
 
 StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// The time of a step without other ranks, divided by its predicted time in the layout: one GPU, or
-// one rank on all cores of a node, with the rows that the layout gives it. 1 with one rank.
+// The time of a step on one GPU, or of one rank on all cores of a node, with the rows that the
+// layout gives to it, divided by the predicted time of a step in the layout. 1 with one rank.
 double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
 // How many seconds the work on the summed pieces waits for their sums. The work begins after the

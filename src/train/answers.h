@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model's answers to the examples of tasks: text that is decoded greedily or, with
-// evaluation.rank_classification and where the model predicts classes, a task's most probable
-// label.
+// evaluation.rank_classification or a model that predicts classes, a task's most probable label.
 #pragma once
 
 #include <functional>

@@ -60,7 +60,7 @@ class EvaluationReplica {
   uint64_t ParameterDigest();
 
   LossSums Evaluate(const Batch& batch);
-  // The model as decoding and scoring read it; the replica must outlive them.
+  // The model as decoding and scoring read it; the replica must outlive its users.
   TrainedModel trained();
 
  protected:

@@ -22,8 +22,7 @@ class PhaseClock {
   // The seconds of each phase of this step. Here and below, the device must have done all its work.
   PhaseSeconds Seconds() const;
 
-  // The parts of the step one after the other, for a trace, each with the seconds from the step's
-  // start to the part's end.
+  // A part of the step, for a trace, with the seconds from the step's start to the part's end.
   struct Part {
     StepPhase phase;
     double end;
