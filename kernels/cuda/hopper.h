@@ -279,6 +279,9 @@ void WaitForProducts(Fragment (&)[2][8]) {
 
 #endif
 
+// A tile of 64 rows in the layout of CopyTileAsync.
+using RowTile = BFloat16[64 * kMappedColumns];
+
 // The descriptor of rows or columns of a tile in the layout of CopyTileAsync (PTX ISA, wgmma,
 // matrix descriptor): its swizzling, and groups of eight rows 1024 bytes apart. `from` is the first
 // element, in a row that is a multiple of eight and in a column that is a multiple of 16. `apart`:

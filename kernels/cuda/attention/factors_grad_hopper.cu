@@ -132,8 +132,7 @@ class QueryBlock {
   __device__ __forceinline__ void Start() {
     if (LaneIndex() < 16) {
       const int i = FirstQuery() + LaneIndex();
-      memory_.statistics[WarpIndex() * 16 + LaneIndex()] =
-          i < terms_.queries ? work_.StatisticsOf(b_, share_.h)[i] : RowStatistics{INFINITY, 0.0f};
+      memory_.statistics[WarpIndex() * 16 + LaneIndex()] = work_.StatisticsOf(b_, share_.h, i);
     }
 #pragma unroll
     for (Fragment& fragment : d_a_) fragment = {};

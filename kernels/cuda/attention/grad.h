@@ -85,6 +85,10 @@ struct Recomputation {
   __device__ const RowStatistics* StatisticsOf(int64_t b, int64_t h) const {
     return statistics + (b * call.terms.heads + h) * Chunks(call.terms.queries) * kColumns;
   }
+  // Those of query i. If it does not exist, its probabilities are zero.
+  __device__ __forceinline__ RowStatistics StatisticsOf(int64_t b, int64_t h, int i) const {
+    return i < call.terms.queries ? StatisticsOf(b, h)[i] : RowStatistics{INFINITY, 0.0f};
+  }
   __device__ float* DenseParts(int64_t part, int64_t h) const {
     const Terms<T>& terms = call.terms;
     return dense_parts + (part * terms.heads + h) * Chunks(terms.keys) * kColumns *

@@ -30,9 +30,6 @@ constexpr int kComputing = 232, kCopying = 40;
 constexpr int kMostQueries = 512, kStages = 2;
 constexpr int kSteps = kColumns / 16;  // of a product's inner elements
 
-// Tiles in the layout of CopyTileAsync.
-using RowTile = BFloat16[kColumns * kColumns];
-
 struct Stage {
   alignas(1024) RowTile queries, dy;
 };

@@ -21,8 +21,6 @@ constexpr int kStages = 3;
 // the 168 that each has at first.
 constexpr int kComputing = 240, kCopying = 24;
 
-using RowTile = BFloat16[kColumns * kColumns];  // in the layout of CopyTileAsync
-
 struct Tiles {
   alignas(1024) RowTile queries[kGroups], dy[kGroups], keys[kKeyTiles], values[kKeyTiles];
 };
@@ -119,13 +117,11 @@ class Producer {
     Publish(kNoExample);
   }
 
-  // P of queries beyond the last are zero.
   __device__ void LoadStatistics(int b, RowStatistics (&rows)[kRows]) const {
-    const RowStatistics* all = call_.work.StatisticsOf(b, share_.h);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int query = share_.first_query + LaneIndex() + i * kWarp;
-      rows[i] = query < terms_.queries ? all[query] : RowStatistics{INFINITY, 0.0f};
+      rows[i] = call_.work.StatisticsOf(b, share_.h, query);
     }
   }
 

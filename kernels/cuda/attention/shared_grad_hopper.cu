@@ -18,8 +18,6 @@ constexpr int kPairs = 2;  // of tiles of 64 keys
 constexpr int kQueries = kSide, kKeys = kPairs * 2 * kColumns;
 constexpr int kAhead = 1, kSumStages = 3;
 
-using RowTile = BFloat16[kColumns * kColumns];  // in the layout of CopyTileAsync
-
 struct SumStage {
   alignas(1024) RowTile g[2], values[2 * kPairs];
 };

@@ -22,8 +22,6 @@ constexpr int kMixThreads = (kConsumers + kCopiers) * kWarp, kCopyThreads = kCop
 constexpr int kExamples = 2, kMostInner = 512, kChunks = kMostInner / kColumns;
 constexpr int kMixStages = 5;
 
-using RowTile = BFloat16[kColumns * kColumns];  // in the layout of CopyTileAsync
-
 struct MixMemory {
   struct alignas(1024) Chunk {
     RowTile halves[2];

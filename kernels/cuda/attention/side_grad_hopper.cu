@@ -34,9 +34,6 @@ constexpr int kOwnStages = 2, kStages = 3;
 // give back, of the 168 that each has at first.
 constexpr int kComputing = 232, kCopying = 40;
 
-// Tiles in the layout of CopyTileAsync.
-using RowTile = BFloat16[kColumns * kColumns];
-
 template <int kOperands>
 struct BlockMemory {
   struct OwnTiles {
@@ -196,12 +193,10 @@ class Consumer {
     if constexpr (kOfKeys) {
       SetZero(sums_[kValues]);
     } else {
-      const auto rows = static_cast<int>(Chunks(terms_.queries)) * kColumns;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int i = OwnRow() + FragmentRow(2 * half);
-        own_statistics_[half] =
-            i < rows ? work_.StatisticsOf(b_, share_.h)[i] : RowStatistics{INFINITY, 0.0f};
+        own_statistics_[half] = work_.StatisticsOf(b_, share_.h, i);
       }
     }
     WaitFor(memory_.own_ring.full[own_turn_.stage], own_turn_.parity);
