@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/schema/options.pb.h"
+
 namespace syntra {
 
 // A field that does not exist, and where it was looked for.
