@@ -27,33 +27,48 @@ constexpr int kGradientThreads = (kConsumers + kProductWarps) * kWarp;
 // Registers of a thread: what the threads that compute get is what those around the copying thread
 // give back, of the 168 that each has at first.
 constexpr int kComputing = 232, kCopying = 40;
-constexpr int kMostQueries = 512, kStages = 2;
 constexpr int kSteps = kColumns / 16;  // of a product's inner elements
 
 struct Stage {
   alignas(1024) RowTile queries, dy;
 };
 
+struct KeyStage {
+  alignas(1024) RowTile keys[kGroups], values[kGroups];
+};
+
 struct alignas(16) Sums {
   Fragment of_lane[kWarp];
 };
 
+// What fits into shared memory: sums of dQ for so many queries, and stages of copied tiles. The
+// fewer queries there are, the sooner the next keys are needed, and the more must be under way.
+template <int kOfQueries, int kOfStages, int kOfKeyStages>
+struct Layout {
+  static constexpr int kQueryTiles = kOfQueries / kQueries;
+  static constexpr int kStages = kOfStages, kKeyStages = kOfKeyStages;
+};
+using ForFewQueries = Layout<256, 3, 2>;
+using ForMoreQueries = Layout<512, 2, 1>;
+
+template <typename Layout>
 struct GradientMemory {
-  alignas(1024) RowTile keys[kGroups], values[kGroups];
-  Stage stages[kStages];
+  KeyStage keys[Layout::kKeyStages];
+  Stage stages[Layout::kStages];
   alignas(1024) RowTile d_scores[kGroups];  // dS^T: a row for each key
   // dQ, by tile of queries, warp of a group and fragment: each lane's own sums.
-  Sums d_queries[kMostQueries / kQueries][kProductWarps][kFragments];
+  Sums d_queries[Layout::kQueryTiles][kProductWarps][kFragments];
   SkewedRows<BFloat16> skewed[kConsumers];
-  Place places[kStages];  // of the stages' tiles
-  Ring<kStages> ring;
-  Barrier keys_full, keys_empty;
+  Place places[Layout::kStages];  // of the stages' tiles
+  Ring<Layout::kStages> ring;
+  Ring<Layout::kKeyStages> key_ring;
   Barrier written[kGroups];  // a group's dS
   Barrier added[kGroups];    // to dQ, by a group
   Barrier together;          // of all consumers
 };
 
-static_assert(sizeof(GradientMemory) <= HopperSharedBytes());
+static_assert(sizeof(GradientMemory<ForFewQueries>) <= HopperSharedBytes());
+static_assert(sizeof(GradientMemory<ForMoreQueries>) <= HopperSharedBytes());
 
 struct GradientCall {
   MappedRows queries, dy, keys, values;
@@ -61,10 +76,11 @@ struct GradientCall {
 };
 
 // Copies the tiles. One thread runs it.
+template <typename Layout>
 class Producer {
  public:
   __device__ Producer(const GradientCall& call, const Terms<BFloat16>& terms, const Share& share,
-                      GradientMemory& memory)
+                      GradientMemory<Layout>& memory)
       : call_(call), terms_(terms), share_(share), memory_(memory) {}
 
   __device__ void Run() {
@@ -89,32 +105,35 @@ class Producer {
   }
 
   __device__ void CopyKeys(int b, int own) {
-    WaitFor(memory_.keys_empty, keys_parity_ ^ 1);
-    ArriveExpecting(memory_.keys_full, static_cast<int>(2 * sizeof(memory_.keys)));
-    call_.keys.StartCopy(memory_.keys[0], b, share_.h, own, memory_.keys_full);
-    call_.values.StartCopy(memory_.values[0], b, share_.h, own, memory_.keys_full);
-    keys_parity_ ^= 1;
+    WaitFor(memory_.key_ring.empty[key_turn_.stage], key_turn_.parity ^ 1);
+    Barrier& full = memory_.key_ring.full[key_turn_.stage];
+    KeyStage& stage = memory_.keys[key_turn_.stage];
+    ArriveExpecting(full, static_cast<int>(sizeof(stage)));
+    call_.keys.StartCopy(stage.keys[0], b, share_.h, own, full);
+    call_.values.StartCopy(stage.values[0], b, share_.h, own, full);
+    key_turn_ = key_turn_.Next();
   }
 
   const GradientCall& call_;
   const Terms<BFloat16>& terms_;
   const Share& share_;
-  GradientMemory& memory_;
-  Turn<kStages> turn_;
-  int keys_parity_ = 0;
+  GradientMemory<Layout>& memory_;
+  Turn<Layout::kStages> turn_;
+  Turn<Layout::kKeyStages> key_turn_;
 };
 
 // Computes the rows of a warp.
+template <typename Layout>
 class Consumer {
  public:
   // `backward`: the call's, of which the compiler knows what it lacks.
   __device__ Consumer(const GradientCall& call, const Backward<BFloat16>& backward,
-                      const Share& share, GradientMemory& memory)
+                      const Share& share, GradientMemory<Layout>& memory)
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}
 
   __device__ __forceinline__ void Run() {
     line_ = StartLine(work_, share_.part, share_.h, 0, WarpIndex());
-    for (int tile = group_; tile < kMostQueries / kQueries; tile += kGroups) SetZero(tile);
+    for (int tile = group_; tile < Layout::kQueryTiles; tile += kGroups) SetZero(tile);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
       WaitTogether();
       for (int own = 0; own < terms_.keys; own += kKeys) ComputeKeys(own);
@@ -131,13 +150,13 @@ class Consumer {
     for (int n = 0; n < kFragments; ++n) d_keys_[n] = d_values_[n] = {};
     bool any = false;
     while (tiles_.Find(place_)) {
-      if (!any) WaitFor(memory_.keys_full, keys_parity_);
+      if (!any) WaitFor(memory_.key_ring.full[key_turn_.stage], key_turn_.parity);
       any = true;
       ComputeTile();
     }
     if (any) {
-      keys_parity_ ^= 1;
-      ArriveOnce(memory_.keys_empty);
+      ArriveOnce(memory_.key_ring.empty[key_turn_.stage]);
+      key_turn_ = key_turn_.Next();
     }
     Fragment before[kFragments] = {};
     if (call_.dpositions != nullptr) LoadPart(own, before);  // while dV is stored
@@ -191,10 +210,10 @@ class Consumer {
 #pragma unroll
     for (Fragment& fragment : d_scores[0]) fragment = {};
     FenceProducts(scores[0]);
-    MultiplyTiles(scores[0], memory_.keys[group_], stage.queries);
+    MultiplyTiles(scores[0], memory_.keys[key_turn_.stage].keys[group_], stage.queries);
     CommitProducts();
     FenceProducts(d_scores[0]);
-    MultiplyTiles(d_scores[0], memory_.values[group_], stage.dy);
+    MultiplyTiles(d_scores[0], memory_.keys[key_turn_.stage].values[group_], stage.dy);
     CommitProducts();
     WaitForProducts<1>(scores[0]);
     MaskScores<true>(terms_, b_, share_.h, place_, scores);
@@ -238,7 +257,7 @@ class Consumer {
   // dQ += dS K, over the group's keys.
   __device__ __forceinline__ void AddToQueries() {
     const uint64_t d_scores = TileDescriptor(memory_.d_scores[group_]),
-                   keys = TileDescriptor(memory_.keys[group_]);
+                   keys = TileDescriptor(memory_.keys[key_turn_.stage].keys[group_]);
     Fragment sums[kFragments] = {};
     WaitFor(memory_.written[group_], step_parity_);
     FenceProducts(sums);
@@ -327,25 +346,25 @@ class Consumer {
   const Backward<BFloat16>& call_;
   const Terms<BFloat16>& terms_ = call_.terms;
   const Share& share_;
-  GradientMemory& memory_;
+  GradientMemory<Layout>& memory_;
   const int group_ = WarpIndex() / kProductWarps;
   int b_ = 0;
-  TileReader<kStages> tiles_{memory_.ring, memory_.places};
-  int keys_parity_ = 0, step_parity_ = 0, together_parity_ = 0;
+  TileReader<Layout::kStages> tiles_{memory_.ring, memory_.places};
+  Turn<Layout::kKeyStages> key_turn_;
+  int step_parity_ = 0, together_parity_ = 0;
   float* line_ = nullptr;
   Place place_;
   Fragment d_keys_[kFragments], d_values_[kFragments];
 };
 
-template <bool kPlain>
+template <bool kPlain, typename Layout>
 __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
     HopperGradientKernel(const GradientCall __grid_constant__ call) {
   if constexpr (kHopperCode) {
-    auto& memory = Shared<GradientMemory>();
+    auto& memory = Shared<GradientMemory<Layout>>();
     if (ThreadIndex() == 0) {
       memory.ring.Make(1, kConsumers);
-      MakeBarrier(memory.keys_full, 1);
-      MakeBarrier(memory.keys_empty, kConsumers);
+      memory.key_ring.Make(1, kConsumers);
       for (int group = 0; group < kGroups; ++group) {
         MakeBarrier(memory.written[group], kProductWarps);
         MakeBarrier(memory.added[group], kProductWarps);
@@ -363,11 +382,11 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
     const Share share(call.work);
     if (WarpIndex() < kConsumers) {
       GetRegisters<kComputing>();
-      Consumer(call, backward, share, memory).Run();
+      Consumer<Layout>(call, backward, share, memory).Run();
     } else {
       GiveRegisters<kCopying>();
       if (ThreadIndex() == kConsumers * kWarp) {
-        Producer(call, backward.terms, share, memory).Run();
+        Producer<Layout>(call, backward.terms, share, memory).Run();
       }
     }
   }
@@ -381,13 +400,19 @@ void TakeDenseAsProducts(Backward<BFloat16>& call) {
   call.accumulate[kQuery] = call.accumulate[kU];
 }
 
+// Whether the layout has sums for all queries of a call. `sizes` are Dimensions or Terms.
+template <typename Layout, typename Sizes>
+bool Serves(const Sizes& sizes) {
+  return sizes.queries <= Layout::kQueryTiles * kQueries;
+}
+
 }  // namespace
 
 int64_t OnePassPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
   const bool both = inputs[kQuery].present() && inputs[kU].present();
-  if (!HopperServesProducts(z, inputs) || both || z.queries > kMostQueries ||
-      HopperIs("two_passes") || sizeof(GradientMemory) > MostSharedBytes() ||
-      !HasHopperCode(HopperGradientKernel<true>)) {
+  if (!HopperServesProducts(z, inputs) || both || !Serves<ForMoreQueries>(z) ||
+      HopperIs("two_passes") || sizeof(GradientMemory<ForMoreQueries>) > MostSharedBytes() ||
+      !HasHopperCode(HopperGradientKernel<true, ForMoreQueries>)) {
     return 0;
   }
   return PartsFor(z.batch, z.heads, Multiprocessors(), 0);
@@ -405,8 +430,13 @@ void RunOnePassOnHopper(const KernelArguments& arguments, const Recomputation<BF
   call.queries = MapRows(z, z.query, z.queries, z.query_pitch, kQueries);
   call.dy = MapRows(z, work.call.dy, z.queries, z.heads * kColumns, kQueries);
   call.values = MapRows(z, z.value, z.keys, z.value_pitch, kKeys);
-  const Grid grid{z.heads * work.parts, kGradientThreads, sizeof(GradientMemory)};
-  WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperGradientKernel<plain()>, call); });
+  const auto launch = [&]<typename Layout>(Layout) {
+    const Grid grid{z.heads * work.parts, kGradientThreads, sizeof(GradientMemory<Layout>)};
+    WithPlain(z, [&](auto plain) {
+      Launch(arguments, grid, HopperGradientKernel<plain(), Layout>, call);
+    });
+  };
+  Serves<ForFewQueries>(z) ? launch(ForFewQueries()) : launch(ForMoreQueries());
 }
 
 }  // namespace syntra::attention
