@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/cuda.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/algorithms.h"
 
 namespace syntra {
 namespace {

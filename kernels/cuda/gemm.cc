@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm.h"
 
-#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kernels/algorithm_choices.h"
+#include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/trial.h"
 
@@ -136,21 +135,6 @@ Preference PreferenceOf(const Matrix& a, const Matrix& b, const Matrix& c) {
   return preference;
 }
 
-// The facts on which the choice of an algorithm depends, besides the problem.
-const std::string& Platform() {
-  static const std::string platform = [] {
-    int gpu = 0, driver = 0;
-    SYNTRA_CUDA(cudaGetDevice(&gpu));
-    SYNTRA_CUDA(cudaDriverGetVersion(&driver));
-    cudaDeviceProp properties;
-    SYNTRA_CUDA(cudaGetDeviceProperties(&properties, gpu));
-    return fmt::format("{}, sm_{}{}, {} processors, driver's CUDA {}, cuBLASLt {}", properties.name,
-                       properties.major, properties.minor, properties.multiProcessorCount, driver,
-                       Cublas().cublasLtGetVersion());
-  }();
-  return platform;
-}
-
 // 0 if the library does not tell.
 template <typename T>
 T Configured(const cublasLtMatmulAlgo_t& algorithm,
@@ -176,24 +160,7 @@ std::string Describe(const cublasLtMatmulAlgo_t& algorithm) {
       Configured<uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
 }
 
-// SYNTRA_ALGORITHMS=first: nothing is timed, and records are not looked at.
-bool TakesTheFirst() {
-  const char* mode = std::getenv("SYNTRA_ALGORITHMS");
-  return mode && std::string_view(mode) == "first";
-}
-
-AlgorithmChoices& Choices() {
-  static AlgorithmChoices choices(
-      TakesTheFirst() ? Path()
-                      : UserAlgorithmsFile([](const char* name) { return std::getenv(name); }));
-  return choices;
-}
-
 }  // namespace
-
-void KeepAlgorithms(const Path& file) {
-  if (!TakesTheFirst()) Choices().KeepIn(file);
-}
 
 struct Gemm::Plan {
   Plan(const GemmProblem& problem, const GemmBatch& batch);
@@ -295,8 +262,8 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
   }
   std::vector<std::string> names;
   for (const Candidate& candidate : candidates) names.push_back(Describe(candidate.algo));
-  const size_t chosen = Choices().Choose(Platform() + ": " + plan_->ToString(), names,
-                                         [&] { return plan_->SecondsOf(candidates); });
+  const size_t chosen =
+      ChooseAlgorithm(plan_->ToString(), names, [&] { return plan_->SecondsOf(candidates); });
   plan_->Take(candidates[chosen]);
 }
 

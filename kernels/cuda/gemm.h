@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with cuBLASLt. They are planned when a kernel is bound: layouts, algorithm and
-// workspace are then fixed, so that a training step can be captured as a CUDA graph.
+// Matrix products with cuBLASLt. They are planned when a kernel is bound: layouts, algorithm
+// (algorithms.h) and workspace are then fixed, so that a training step can be captured as a CUDA
+// graph.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "base/file.h"
 #include "core/buffer.h"
 #include "kernels/gemm_problem.h"
 #include "kernels/op.h"
@@ -21,11 +21,6 @@ struct GemmBatch {
   // `begin_step` elements.
   int64_t begin_step = 0;
 };
-
-// Algorithms are chosen by timing, once (kernels/algorithm_choices.h). The user's file and this one
-// remember the choices, so that all programs that read them compute the same bits.
-// SYNTRA_ALGORITHMS=first in the environment takes the library's first choice instead.
-void KeepAlgorithms(const Path& file);
 
 // cublasLtMatmul takes a workspace only at a multiple of 256 bytes; a kernel's parts of its
 // workspace are at multiples of 64.

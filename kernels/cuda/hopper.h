@@ -171,6 +171,10 @@ __device__ __forceinline__ void FenceProducts(Fragment (&sums)[2][8]) {
   asm volatile("" : SYNTRA_SUMS(sums[1])::"memory");
   FenceProducts(sums[0]);
 }
+__device__ __forceinline__ void FenceProducts(Fragment (&sums)[4][8]) {
+  asm volatile("" : SYNTRA_SUMS(sums[1]), SYNTRA_SUMS(sums[2]), SYNTRA_SUMS(sums[3])::"memory");
+  FenceProducts(sums[0]);
+}
 
 // sums += A B for 64 rows of A, sixteen of each warp, and 64 columns of B, over 16 inner elements
 // (PTX ISA, wgmma.m64n64k16). A warp's sums are those of eight mma.m16n8k16. With kAAcross A's tile
@@ -218,6 +222,28 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a
       : SYNTRA_SUMS(sums[0]), SYNTRA_SUMS(sums[1])
       : "l"(a), "l"(b), "n"(kAAcross ? 1 : 0), "n"(kBAcross ? 1 : 0));
 }
+// The same for 256 columns in four tiles.
+template <bool kAAcross, bool kBAcross>
+__device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[4][8], uint64_t a, uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.eq.u32 add, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+      "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+      "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+      "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, "
+      "%66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, "
+      "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "
+      "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, "
+      "%126, %127}, "
+      "%128, %129, add, 1, 1, %130, %131;\n"
+      "}"
+      : SYNTRA_SUMS(sums[0]), SYNTRA_SUMS(sums[1]), SYNTRA_SUMS(sums[2]), SYNTRA_SUMS(sums[3])
+      : "l"(a), "l"(b), "n"(kAAcross ? 1 : 0), "n"(kBAcross ? 1 : 0));
+}
 __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -232,6 +258,11 @@ template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[2][8]) {
   asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums[0]) : "n"(kLeft) : "memory");
   asm volatile("" : SYNTRA_SUMS(sums[1])::"memory");
+}
+template <int kLeft = 0>
+__device__ __forceinline__ void WaitForProducts(Fragment (&sums)[4][8]) {
+  asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums[0]) : "n"(kLeft) : "memory");
+  asm volatile("" : SYNTRA_SUMS(sums[1]), SYNTRA_SUMS(sums[2]), SYNTRA_SUMS(sums[3])::"memory");
 }
 
 #undef SYNTRA_FRAGMENT
@@ -256,6 +287,7 @@ inline void CopyTileAsync(BFloat16* to, const TensorMap& map, int column, int ro
 inline void FenceProducts(Fragment (&)[8]) { simt::FenceProducts(); }
 inline void FenceProducts(Fragment (&)[8], FragmentA (&)[4]) { simt::FenceProducts(); }
 inline void FenceProducts(Fragment (&)[2][8]) { simt::FenceProducts(); }
+inline void FenceProducts(Fragment (&)[4][8]) { simt::FenceProducts(); }
 template <bool kAAcross = false, bool kBAcross = false>
 void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
   simt::Multiply(sums[0].sum, nullptr, a, b, {64, kAAcross, kBAcross});
@@ -267,6 +299,10 @@ template <bool kAAcross, bool kBAcross>
 void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
   simt::Multiply(sums[0][0].sum, nullptr, a, b, {128, kAAcross, kBAcross});
 }
+template <bool kAAcross, bool kBAcross>
+void MultiplyAsync(Fragment (&sums)[4][8], uint64_t a, uint64_t b) {
+  simt::Multiply(sums[0][0].sum, nullptr, a, b, {256, kAAcross, kBAcross});
+}
 inline void CommitProducts() { simt::CommitProducts(); }
 template <int kLeft = 0>
 void WaitForProducts(Fragment (&)[8]) {
@@ -274,6 +310,10 @@ void WaitForProducts(Fragment (&)[8]) {
 }
 template <int kLeft = 0>
 void WaitForProducts(Fragment (&)[2][8]) {
+  simt::WaitForProducts(kLeft);
+}
+template <int kLeft = 0>
+void WaitForProducts(Fragment (&)[4][8]) {
   simt::WaitForProducts(kLeft);
 }
 
@@ -318,6 +358,26 @@ __device__ __forceinline__ void MultiplyTiles(Fragment (&sums)[8], const Fragmen
 __device__ __forceinline__ void RoundTile(const Fragment (&sums)[8], FragmentA (&a)[4]) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) a[k] = RowsOf(sums[2 * k], sums[2 * k + 1]);
+}
+
+// The place of an element of a row of a tile in the layout of CopyTileAsync.
+template <typename Element>
+__device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int column) {
+  return tile + row * kMappedColumns + (column / kEight ^ row % 8) * kEight + column % kEight;
+}
+
+// Puts a warp's 16 rows of 64 columns where products read them: to rows of a tile in that layout,
+// of which the first is a multiple of eight.
+__device__ __forceinline__ void PutRows(const FragmentA (&rows)[kMappedColumns / 16],
+                                        BFloat16* tile) {
+#pragma unroll
+  for (int k = 0; k < kMappedColumns / 16; ++k) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      BFloat16* to = SwizzledAt(tile, FragmentRow(r % 2 * 2), (2 * k + r / 2) * kEight);
+      *reinterpret_cast<uint32_t*>(to + FragmentColumn(0)) = rows[k].pair[r];
+    }
+  }
 }
 
 // All lanes of a warp call it; one arrives.

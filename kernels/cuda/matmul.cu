@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul with cuBLASLt. Operands of another element type than the product's are first converted
-// into the workspace.
+// matmul with cuBLASLt or, where it is faster, our own kernel. Operands of another element type
+// than the product's are first converted into the workspace.
 #include "kernels/cuda/matmul.h"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <string>
 
 #include "kernels/converted.h"
+#include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/bit_mask.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/matmul_hopper.h"
 #include "kernels/cuda/strided.h"
 #include "kernels/joined.h"
 
@@ -38,12 +43,33 @@ class OperandB {
   Joined joined_;
 };
 
-struct Product {
+struct Operands {
   Converted a;
   OperandB b;
+
+  Operands(const OpCall& call, const MatmulCall& matmul, WorkspaceLayout& layout)
+      : a(call.inputs[0], matmul.problem.ab, cuda_copy, layout), b(call, matmul, layout) {}
+};
+
+struct Product {
+  Operands operands;
   gpu::Gemm gemm;
   size_t scratch_offset;
 };
+
+BoundKernel BindOnHopper(const OpCall& call, const MatmulCall& matmul) {
+  BoundKernel kernel;
+  WorkspaceLayout layout;
+  const auto operands = std::make_shared<const Operands>(call, matmul, layout);
+  kernel.workspace_bytes = layout.bytes();
+  kernel.run = [operands, matmul](const KernelArguments& arguments) {
+    gpu::HopperMatmul(arguments, matmul.problem,
+                      static_cast<const BFloat16*>(operands->a.Run(arguments, 0)),
+                      static_cast<const BFloat16*>(operands->b.Run(arguments)),
+                      static_cast<BFloat16*>(arguments.outputs[0]), matmul.MaskIn(arguments));
+  };
+  return kernel;
+}
 
 // The part of the epilogue that the library does: at most a ReLU, which it guarantees for no
 // problem. Our own kernels do the rest.
@@ -52,9 +78,7 @@ Epilogue LibraryEpilogue(GemmProblem problem, const gpu::GemmBatch& batch) {
   return gpu::Gemm::Offers(problem, batch) ? problem.epilogue : Epilogue::kNone;
 }
 
-}  // namespace
-
-BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
+BoundKernel BindLibrary(const OpCall& call, const MatmulCall& matmul) {
   GemmProblem problem = matmul.problem;
   const gpu::GemmBatch batch{matmul.groups, problem.m * problem.k, problem.k * problem.n,
                              problem.m * problem.n};
@@ -64,24 +88,41 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
       WithoutMask(wanted) == Epilogue::kRelu && problem.epilogue != Epilogue::kRelu;
   BoundKernel kernel;
   WorkspaceLayout layout;
-  Converted a(call.inputs[0], problem.ab, cuda_copy, layout);
-  OperandB b(call, matmul, layout);
+  Operands operands(call, matmul, layout);
   gpu::Gemm gemm(problem, batch);
   const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
-      Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
+      Product{std::move(operands), std::move(gemm), scratch_offset});
   kernel.accumulates = wanted == Epilogue::kNone;
   kernel.run = [product, matmul, wanted, rectifies,
                 type = call.outputs[0]](const KernelArguments& arguments) {
     void *c = arguments.outputs[0], *mask = matmul.MaskIn(arguments);
-    product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments), c,
+    product->gemm.Run(arguments, product->operands.a.Run(arguments, 0),
+                      product->operands.b.Run(arguments), c,
                       arguments.workspace + product->scratch_offset);
     if (rectifies) gpu::Rectify(arguments, type, c);
     if (wanted == Epilogue::kReluMask) gpu::WriteMask(arguments, type, c, mask);
     if (wanted == Epilogue::kMask) gpu::ApplyMask(arguments, type, mask, c);
   };
   return kernel;
+}
+
+// The problem, for people and as a key.
+std::string NameOf(const GemmProblem& problem) {
+  const char* epilogue = problem.epilogue == Epilogue::kMask       ? "masked"
+                         : problem.epilogue == Epilogue::kReluMask ? "relu and mask"
+                                                                   : "relu";
+  return fmt::format("{} x {} x {}, {}", problem.m, problem.n, problem.k, epilogue);
+}
+
+}  // namespace
+
+BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
+  if (!HopperServesMatmul(matmul)) return BindLibrary(call, matmul);
+  return FastestKernel(
+      call, NameOf(matmul.problem),
+      {{"library", BindLibrary(call, matmul)}, {"own kernel", BindOnHopper(call, matmul)}});
 }
 
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {

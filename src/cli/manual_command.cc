@@ -52,10 +52,12 @@ constexpr std::array kVariables{
     Variable{"SYNTRA_WATCHDOG",
              "limits of phases that take longer than the watchdog allows, in seconds, such as "
              "save=3600,init=600"},
-    Variable{"SYNTRA_ALGORITHMS",
-             "first: cuBLASLt's first algorithm is taken, and none is timed or remembered"},
+    Variable{
+        "SYNTRA_ALGORITHMS",
+        "first: cuBLASLt's first algorithm is taken, and none is timed or remembered; own: the "
+        "same, but our own kernel where there is one"},
     Variable{"SYNTRA_HOPPER",
-             "off: Hopper GPUs use the attention kernels of other GPUs; two_passes: attention's "
+             "off: Hopper GPUs use the kernels of other GPUs; two_passes: attention's "
              "backward pass has no kernel for queries and keys together"},
 };
 

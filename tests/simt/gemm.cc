@@ -27,9 +27,6 @@ void StoreElement(DType dtype, void* base, int64_t i, float value) {
 
 }  // namespace
 
-// There is one algorithm.
-void KeepAlgorithms(const Path&) {}
-
 struct Gemm::Plan {
   GemmProblem problem;
   GemmBatch batch;

@@ -20,7 +20,7 @@ using access_check::Aside;
 constexpr int kGroupWarps = 4;  // of a warpgroup
 constexpr size_t kPieceBytes = 16, kRowBytes = 128, kPatternBytes = 1024;
 // Of a tile: its columns. Of a product: the rows of a warp, the inner elements, the most sums.
-constexpr int kColumns = 64, kRows = 16, kInner = 16, kMostSums = 64;
+constexpr int kColumns = 64, kRows = 16, kInner = 16, kMostSums = 128;
 
 struct TileCopy {
   std::byte* to;

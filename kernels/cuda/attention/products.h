@@ -65,26 +65,8 @@ class TileReader {
   Turn<kStages> turn_;
 };
 
-// The place of an element of a row of a tile in the layout of CopyTileAsync.
-template <typename Element>
-__device__ __forceinline__ Element* SwizzledAt(Element* tile, int row, int column) {
-  return tile + row * kColumns + (column / kEight ^ row % 8) * kEight + column % kEight;
-}
-
-// Puts a warp's 16 rows of 64 columns where products read them: to rows of a tile in that layout,
-// of which the first is a multiple of eight.
-__device__ __forceinline__ void PutRows(const FragmentA (&rows)[kColumns / 16], BFloat16* tile) {
-#pragma unroll
-  for (int k = 0; k < kColumns / 16; ++k) {
-#pragma unroll
-    for (int r = 0; r < 4; ++r) {
-      BFloat16* to = SwizzledAt(tile, FragmentRow(r % 2 * 2), (2 * k + r / 2) * kEight);
-      *reinterpret_cast<uint32_t*>(to + FragmentColumn(0)) = rows[k].pair[r];
-    }
-  }
-}
-// Stores these rows, once all lanes have put theirs, to a result whose first row is the first of
-// them. Those beyond its last are left out.
+// Stores a warp's 16 rows of a tile (PutRows), once all lanes have put theirs, to a result whose
+// first row is the first of them. Those beyond its last are left out.
 __device__ __forceinline__ void StoreRowsOfTile(const BFloat16* tile,
                                                 const Target<BFloat16>& target) {
   const int column = LaneIndex() % 8 * kEight;
