@@ -6,7 +6,7 @@
 // A unit of work is one (example, head). If the gradient of a table or of positions is needed, it
 // is one head, so that one thread sums its examples in order. Each unit has its own gradient of the
 // bias (one number per difference of key and query). These, and sums over heads, are added at the
-// end, also in order.
+// end, also in order, and so are the entries beyond bias_reach.
 #include <algorithm>
 #include <memory>
 
@@ -286,8 +286,12 @@ void Backward::SumBias(const KernelArguments& arguments) const {
   auto* out = static_cast<float*>(arguments.outputs[kBias]);
   ParallelFor(size, 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      const int64_t k = i % differences(), line = i - k;
+      const auto [first, last] = z_.EntriesOf(k);
       double sum = accumulate_[kBias] ? out[i] : 0.0;
-      for (int64_t slot = 0; slot <= z_.batch; ++slot) sum += sums[slot * size + i];
+      for (int64_t slot = 0; slot <= z_.batch; ++slot) {
+        for (int64_t e = first; e < last; ++e) sum += sums[slot * size + line + e];
+      }
       out[i] = static_cast<float>(sum);
     }
   });

@@ -91,7 +91,7 @@ struct RecomputationLayout {
   SideKernels kernels;
   bool table_on_hopper;
   int64_t parts, table_parts;
-  size_t statistics, dense_parts, bias_lines, table_sums;
+  size_t statistics, dense_parts, bias_lines, bias_sums, table_sums;
 
   RecomputationLayout(const OpCall& call, const Dimensions& z, WorkspaceLayout& layout) {
     const bool by_row = !call.inputs[kKeyPositions].present();
@@ -118,6 +118,7 @@ struct RecomputationLayout {
     sizes.call.terms.queries = z.queries;
     sizes.call.terms.keys = z.keys;
     bias_lines = place(call.outputs[kBias].present(), parts * sizes.LineFloats());
+    bias_sums = PlaceBiasSums(call, z, layout);
     table_sums = place(call.outputs[kTable].present() && by_row,
                        table_parts * z.heads * z.queries * keys * kColumns);
   }
@@ -133,6 +134,7 @@ struct RecomputationLayout {
             .parts = parts,
             .dense_parts = at(call.dpositions != nullptr, dense_parts),
             .bias_lines = at(call.dbias != nullptr, bias_lines),
+            .bias_sums = at(call.dbias != nullptr, bias_sums),
             .table_on_hopper = table_on_hopper,
             .table_parts = table_parts,
             .table_sums = at(call.dtable != nullptr, table_sums)};

@@ -39,6 +39,11 @@ class T5Buckets {
     }
   }
 
+  // The smallest distance from which on all distances of a direction share a bucket.
+  int64_t Reach() const {
+    return std::ranges::lower_bound(of_distance_, of_distance_.back()) - of_distance_.begin();
+  }
+
   // The bucket of offset = key position - query position.
   int32_t operator()(int64_t offset) const {
     if (!bidirectional_) return OfDistance(offset < 0 ? -offset : 0);

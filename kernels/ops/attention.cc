@@ -7,6 +7,7 @@
 #include "kernels/ops/attention.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 
@@ -57,6 +58,8 @@ void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
   CheckShape(inputs[kA], {z.batch, z.queries, z.heads * z.a_size}, "a");
   CheckShape(inputs[kB], {z.batch, z.queries, z.heads * z.b_size}, "b");
   CheckShape(inputs[kBias], {z.heads, z.queries + z.keys - 1}, "bias");
+  SYNTRA_CHECK(z.bias_reach == 0 || (z.bias_reach > 0 && inputs[kBias].present()),
+               "attention: bias_reach {} of bias {}", z.bias_reach, ToString(inputs[kBias]));
   CheckShape(inputs[kQuerySegments], {z.batch, z.queries}, "query segments");
   CheckShape(inputs[kKeySegments], {z.batch, z.keys}, "key segments");
   CheckShape(inputs[kQueryPositions], {z.batch, z.queries}, "query positions");
@@ -185,13 +188,21 @@ OperandSet GradientColumns(const OpCall& call) {
 
 }  // namespace
 
-Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block) {
+Dimensions::Entries Dimensions::EntriesOf(int64_t k) const {
+  const int64_t difference = k - (queries - 1), distance = std::abs(difference);
+  if (bias_reach == 0 || distance < bias_reach) return {k, k + 1};
+  if (distance > bias_reach) return {k, k};
+  return difference < 0 ? Entries{0, k + 1} : Entries{k, queries + keys - 1};
+}
+
+Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block, int64_t bias_reach) {
   return {{"heads", heads},
           {"causal", pattern.causal},
           {"window", pattern.window},
           {"dilation", pattern.dilation},
           {"globals", pattern.globals},
-          {"block", block}};
+          {"block", block},
+          {"bias_reach", bias_reach}};
 }
 
 Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType> inputs) {
@@ -207,7 +218,8 @@ Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType
                            .window = attributes.Int("window"),
                            .dilation = attributes.Int("dilation"),
                            .globals = attributes.Int("globals")},
-               .block = attributes.Int("block")};
+               .block = attributes.Int("block"),
+               .bias_reach = attributes.Int("bias_reach")};
   if (inputs[kQuery].present()) z.query_pitch = inputs[kQuery].row_pitch();
   if (inputs[kKey].present()) z.key_pitch = inputs[kKey].row_pitch();
   if (inputs[kU].present()) z.features = inputs[kU].shape[2] / z.heads;

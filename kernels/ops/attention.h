@@ -52,14 +52,23 @@ struct Dimensions {
   Pattern pattern;
   // With key blocks: the rows of a block, the blocks that a block of queries reads, and 1 or H.
   int64_t block = 0, blocks_read = 0, block_heads = 0;
+  int64_t bias_reach = 0;
 
   // Whether more than `causal` and segments decides which keys a query reads.
   bool IsSparse() const { return pattern.is_window() || block > 0; }
   int64_t QueryBlocks() const { return DivideUp(queries, block); }
+
+  // The entries of a bias line whose gradients are summed to entry k of dbias: with a bias_reach,
+  // those at it and beyond to the one at it, and none to those beyond.
+  struct Entries {
+    int64_t first, end;
+  };
+  Entries EntriesOf(int64_t k) const;
 };
 
 // The attributes of a call. `block`: the rows of a block where there are key blocks, else 0.
-Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block = 0);
+Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block = 0,
+                        int64_t bias_reach = 0);
 
 // `inputs` are those of attention or of attention_grad. Throws Error(kInternal) if they violate the
 // contract.
@@ -72,5 +81,8 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
 
 // The test cases of attention, in f32 and bf16.
 std::vector<OpCase> Cases();
+
+// Fills the bias of a case as its bias_reach demands: lines with equal entries from it on.
+FillNumbers FillBias(int64_t queries, int64_t keys, int64_t bias_reach);
 
 }  // namespace syntra::attention

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test cases of attention: every score term alone, with the others, and under every mask.
+#include <algorithm>
+
 #include "base/divide.h"
 #include "kernels/ops/attention.h"
 
@@ -40,8 +42,9 @@ class CaseBuilder {
     inputs_[kTable] = {DType::kF32, {heads, queries, keys}};
     return *this;
   }
-  CaseBuilder& Bias() {
+  CaseBuilder& Bias(int64_t reach = 0) {
     inputs_[kBias] = {DType::kF32, {z_.heads, z_.queries + z_.keys - 1}};
+    bias_reach_ = reach;
     return *this;
   }
   CaseBuilder& Segments() {
@@ -82,7 +85,7 @@ class CaseBuilder {
   CaseDimensions z_;
   DType dtype_;
   Pattern pattern_;
-  int64_t block_ = 0;
+  int64_t block_ = 0, bias_reach_ = 0;
   std::vector<TensorType> inputs_;
 };
 
@@ -133,10 +136,23 @@ OpCase CaseBuilder::Build(std::string name) const {
     }
   };
   return {name + (dtype_ == DType::kBF16 ? "_bf16" : "_f32"),
-          AttributesOf(z_.heads, pattern_, block_), inputs_, fill};
+          AttributesOf(z_.heads, pattern_, block_, bias_reach_), inputs_, fill,
+          FillBias(z_.queries, z_.keys, bias_reach_)};
 }
 
 }  // namespace
+
+FillNumbers FillBias(int64_t queries, int64_t keys, int64_t bias_reach) {
+  if (bias_reach == 0) return {};
+  return [=](int input, std::span<double> values) {
+    if (input != kBias) return;
+    const int64_t line = queries + keys - 1, middle = queries - 1;
+    for (int64_t e = 0; e < std::ssize(values); ++e) {
+      const int64_t difference = std::clamp(e % line - middle, -bias_reach, bias_reach);
+      values[e] = values[e / line * line + middle + difference];
+    }
+  };
+}
 
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
@@ -152,6 +168,8 @@ std::vector<OpCase> Cases() {
     };
     add("dot", CaseBuilder(type, self).Dot());
     add("dot_bias", CaseBuilder(type, self).Dot().Bias());
+    add("dot_bias_reach", CaseBuilder(type, cross).Dot().Bias(2));
+    add("dot_packed_bias_reach", CaseBuilder(type, packed, true).Dot().Bias(3).Segments());
     add("dot_causal", CaseBuilder(type, self, true).Dot());
     add("dot_cross", CaseBuilder(type, cross).Dot());
     add("dot_packed", CaseBuilder(type, packed).Dot().Segments());
@@ -173,6 +191,7 @@ std::vector<OpCase> Cases() {
     add("random_padded_one_row", CaseBuilder(type, padded, true).Table(1, 1, 9).Segments());
     add("bias_padded", CaseBuilder(type, padded).Bias().Segments());
     add("bias_causal", CaseBuilder(type, self, true).Bias());
+    add("bias_padded_reach", CaseBuilder(type, padded_cross).Bias(1).Segments());
     add("dot_prefix", CaseBuilder(type, self, true).Dot().Prefixes());
     add("dot_packed_prefix_bias",
         CaseBuilder(type, packed, true).Dot().Bias().Segments().Prefixes());

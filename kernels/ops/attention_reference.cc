@@ -64,8 +64,10 @@ class Scores {
                z.table_keys +
            n;
   }
+  // Beyond bias_reach that at it, so that only its gradient is not zero.
   int64_t BiasElement(int64_t h, int64_t i, int64_t j) const {
-    return h * (z.queries + z.keys - 1) + j - i + z.queries - 1;
+    const int64_t reach = z.bias_reach > 0 ? z.bias_reach : z.queries + z.keys;
+    return h * (z.queries + z.keys - 1) + std::clamp(j - i, -reach, reach) + z.queries - 1;
   }
 
   double At(int64_t b, int64_t h, int64_t i, int64_t j) const {

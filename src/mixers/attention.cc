@@ -103,7 +103,10 @@ class AttentionMixer final : public TokenMixer {
     Remember(scope, input, "value", operands.value);
     ShareHeads(scope, operands);
     operands.value = HeadDropout(scope, operands.value, config_.dropout(), config_.head_size());
-    if (input.relative_bias) operands.relative_bias = input.relative_bias;
+    if (input.relative_bias) {
+      operands.relative_bias = input.relative_bias;
+      operands.bias_reach = input.bias_reach;
+    }
     const Value positions = traits().reads_positions ? input.positions : Value{};
     AttentionMask mask = AttentionMask::Within(input.segments, positions, input.causal);
     mask.prefix_ends = input.prefix_ends;

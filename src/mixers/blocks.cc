@@ -37,6 +37,7 @@ Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, 
     if (operands.relative_bias) {
       operands.relative_bias =
           Slice(scope, operands.relative_bias, 1, length - to, queries + length - 1);
+      operands.bias_reach = 0;  // which counts from the first query
     }
   }
   return Attention(scope.program(), heads, operands, mask);

@@ -85,10 +85,11 @@ using MixerState =
 
 // The input for whole sequences.
 struct MixerInput {
-  Value x;              // [B, T, D], normalised
-  Value segments;       // i32 [B, T], 0 is padding
-  Value positions;      // positions inside segments, i32 [B, T]; absent unless read
-  Value relative_bias;  // from the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
+  Value x;                 // [B, T, D], normalised
+  Value segments;          // i32 [B, T], 0 is padding
+  Value positions;         // positions inside segments, i32 [B, T]; absent unless read
+  Value relative_bias;     // from the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
+  int64_t bias_reach = 0;  // of relative_bias (AttentionOperands)
   bool causal = false;
   // i32 [B, T]: a position of a prefix also reads what is before this row, the prefix's end; 0 for
   // others. Absent: there are no such prefixes.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/math/relative_bucket.h"
+
 namespace syntra {
 
 Value RelativeBias(const Scope& scope, const std::string& name, const RelativeBiasConfig& config,
@@ -16,6 +18,10 @@ Value RelativeBias(const Scope& scope, const std::string& name, const RelativeBi
                     {"bidirectional", !extent.causal},
                     {"max_distance", int64_t{config.max_distance()}}},
                    {table, extent.query_start});
+}
+
+int64_t BiasReach(const RelativeBiasConfig& config, bool causal) {
+  return T5Buckets(config.buckets(), !causal, config.max_distance()).Reach();
 }
 
 void ValidateRelativeBias(const RelativeBiasConfig& config, const FieldReport& report) {

@@ -19,6 +19,9 @@ struct BiasExtent {
 Value RelativeBias(const Scope& scope, const std::string& name, const RelativeBiasConfig& config,
                    int64_t heads, const BiasExtent& extent);
 
+// From which distance on the entries of a bias without a query_start are equal (AttentionOperands).
+int64_t BiasReach(const RelativeBiasConfig& config, bool causal);
+
 void ValidateRelativeBias(const RelativeBiasConfig& config, const FieldReport& report);
 
 }  // namespace syntra

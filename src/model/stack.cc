@@ -82,6 +82,7 @@ Value Stack::Build(const Scope& root, const StackInput& input,
   const int64_t length = root.TypeOf(input.embedded).shape[1];
   CheckLength(length);
   const Value bias = Bias(stack, {length, length, !reads_ahead()});
+  const int64_t reach = BiasReach(model_.relative_bias(), !reads_ahead());
   const auto mix = [&](const TokenMixer& mixer, const Scope& scope, Value x,
                        const std::string& states) {
     const MixerTraits traits = mixer.traits();
@@ -89,6 +90,7 @@ Value Stack::Build(const Scope& root, const StackInput& input,
                                .segments = input.segments,
                                .positions = traits.reads_positions ? input.positions : Value{},
                                .relative_bias = traits.bias_heads > 0 ? bias : Value{},
+                               .bias_reach = reach,
                                .causal = side_ == Side::kDecoder,
                                .prefix_ends = input.prefix_ends,
                                .memory = input.memory,

@@ -25,7 +25,8 @@ Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& oper
   inputs[attention::kPrefixEnds] = mask.prefix_ends;
   inputs[attention::kQueryStart] = mask.query_start;
   const attention::Pattern pattern{mask.causal, mask.window, mask.dilation, mask.globals};
-  return RecordOne(recorder, "attention", attention::AttributesOf(heads, pattern, mask.block),
+  return RecordOne(recorder, "attention",
+                   attention::AttributesOf(heads, pattern, mask.block, operands.bias_reach),
                    std::move(inputs));
 }
 

@@ -16,7 +16,9 @@ struct AttentionOperands {
   Value outer_a, outer_b;            // a_i[j mod Na] * b_i[j div Na]; [B, T, H * Na or H * Nb]
   Value table;                       // R[i, j]; f32 [H or 1, N or 1, N]
   Value relative_bias;               // bias of j - i; f32 [H, T + S - 1]
-  Value value;                       // [B, S, H * K]; never absent
+  // With a reach r > 0: its entries for j - i >= r are equal, and so are those for j - i <= -r.
+  int64_t bias_reach = 0;
+  Value value;  // [B, S, H * K]; never absent
 };
 
 // Which keys a query may read, and which rows of the learned operands are a query's and a key's.

@@ -31,6 +31,7 @@
 #include "kernels/bfloat16.h"
 #include "kernels/cuda.h"
 #include "kernels/cuda/check.h"
+#include "kernels/math/relative_bucket.h"
 #include "kernels/op.h"
 #include "kernels/ops/attention.h"
 
@@ -337,7 +338,9 @@ void ReportAttention(const AttentionCase& of, const Sizes& sizes) {
   using namespace attention;
   std::vector<TensorType> inputs(kInputCount, None());
   for (const Input input : of.present) inputs[input] = OperandOf(input, of, sizes);
-  const Attributes attributes = AttributesOf(kHeads, {.causal = of.causal});
+  // That of T5's buckets.
+  const int64_t reach = inputs[kBias].present() ? T5Buckets(32, !of.causal, 128).Reach() : 0;
+  const Attributes attributes = AttributesOf(kHeads, {.causal = of.causal}, 0, reach);
   const Workload forward("attention", {attributes, inputs, {}, {}});
   forward.Report(of.name);
 

@@ -255,7 +255,8 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
     int64_t batch, queries, keys, heads, head_size;
   };
   const auto add = [&](const char* name, attention::Pattern pattern, const Sizes& z,
-                       int64_t features, std::map<int, TensorType> others, int64_t block = 0) {
+                       int64_t features, std::map<int, TensorType> others, int64_t block = 0,
+                       int64_t bias_reach = 0) {
     const auto rows = [&](int64_t count, int64_t width) {
       return TensorType{dtype, {z.batch, count, z.heads * width}};
     };
@@ -277,7 +278,8 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
     };
     cases.push_back({"attention",
                      {std::string("large_") + name + "_" + DTypeName(dtype),
-                      attention::AttributesOf(z.heads, pattern, block), types, fill}});
+                      attention::AttributesOf(z.heads, pattern, block, bias_reach), types, fill,
+                      attention::FillBias(z.queries, z.keys, bias_reach)}});
   };
   const attention::Pattern every, no_later{.causal = true};
   const auto keys = [&](const Sizes& z) {
@@ -293,7 +295,8 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
        {7, F32({1, 130, 110})},
        {8, F32({1, 229})},
        {9, segments(2, 130)},
-       {10, segments(2, 100)}});
+       {10, segments(2, 100)}},
+      0, 11);
   add("features_64_prefix", no_later, prefix, 24,
       {{1, keys(prefix)},
        {4, F32({24, 200})},
@@ -333,6 +336,12 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
       {{1, keys(packed)}, {8, F32({1, 599})}, {9, segments(2, 300)}, {10, segments(2, 300)}});
   add("products_padded", every, padded, 0,
       {{1, keys(padded)}, {8, F32({1, 404})}, {9, segments(3, 135)}, {10, segments(3, 270)}});
+  // Biases whose entries are equal where whole tiles are, before their queries and after them.
+  const Sizes far{2, 150, 200, 1, 64}, far_causal{1, 260, 135, 2, 64};
+  add("products_reach", every, far, 0,
+      {{1, keys(far)}, {8, F32({1, 349})}, {9, segments(2, 150)}, {10, segments(2, 200)}}, 0, 20);
+  add("products_reach_causal", no_later, far_causal, 0, {{1, keys(far_causal)}, {8, F32({2, 394})}},
+      0, 40);
   add("products_table", no_later, table, 0,
       {{1, keys(table)}, {7, F32({2, 130, 150})}, {8, F32({2, 279})}});
   // More examples than the kernel of dtable has stages, some with nothing in a tile.
@@ -371,7 +380,7 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
   // More queries than one pass of the backward pass can have.
   const Sizes longer{3, 520, 70, 1, 64};
   add("products_longer", no_later, longer, 0,
-      {{1, keys(longer)}, {7, F32({1, 520, 70})}, {8, F32({1, 589})}});
+      {{1, keys(longer)}, {7, F32({1, 520, 70})}, {8, F32({1, 589})}}, 0, 50);
   add("products_longer_dense", every, longer, 64,
       {{4, F32({64, 70})}, {9, segments(3, 520)}, {10, segments(3, 70)}});
   AddFactors(cases);

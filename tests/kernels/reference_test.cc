@@ -172,6 +172,8 @@ TEST(Reference, BucketsHaveT5Borders) {
                                          {35, 22}, {40, 23}, {46, 24}, {52, 25}, {59, 26}, {67, 27},
                                          {77, 28}, {87, 29}, {99, 30}, {113, 31}};
   const T5Buckets encoder(32, true, 128), decoder(32, false, 128);
+  EXPECT_EQ(encoder.Reach(), 91);
+  EXPECT_EQ(decoder.Reach(), 113);
   int forward = 0, backward = 0;
   for (int distance = 0; distance <= 600; ++distance) {
     if (distance < 8) forward = distance;

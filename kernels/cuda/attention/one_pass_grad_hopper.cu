@@ -132,7 +132,8 @@ class Consumer {
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}
 
   __device__ __forceinline__ void Run() {
-    line_ = StartLine(work_, share_.part, share_.h, 0, WarpIndex());
+    const float* line = StartLine(work_, share_.part, share_.h, 0, WarpIndex());
+    line_ = static_cast<int>(line - work_.bias_lines);
     for (int tile = group_; tile < Layout::kQueryTiles; tile += kGroups) SetZero(tile);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
       WaitTogether();
@@ -140,6 +141,9 @@ class Consumer {
       WaitTogether();
       StoreQueries();
     }
+    if (!HasLine() || terms_.bias_reach == 0) return;
+    AddFar(-1, before_);
+    AddFar(1, after_);
   }
 
  private:
@@ -219,11 +223,7 @@ class Consumer {
     MaskScores<true>(terms_, b_, share_.h, place_, scores);
     WaitForProducts<0>(d_scores[0]);
     FinishScores<BFloat16>(statistics, scores, d_scores);
-    if (line_ != nullptr) {
-      const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
-      AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
-                             line_ + from + place_.passing);
-    }
+    if (HasLine()) AddToLine(d_scores);
     FragmentA weights[kSteps], gradients[kSteps];
     RoundTile(scores[0], weights);
     RoundTile(d_scores[0], gradients);
@@ -237,6 +237,32 @@ class Consumer {
     WaitForProducts<0>(d_values_);
     WaitForProducts<0>(d_keys_);
     tiles_.Release();
+  }
+
+  // The warp's bias line.
+  __device__ bool HasLine() const { return work_.bias_lines != nullptr; }
+  __device__ float* Line() const { return work_.bias_lines + line_; }
+  // Adds dS to the warp's line: by diagonals or, if the tile has one bias, its sum at the end.
+  __device__ __forceinline__ void AddToLine(const WarpSums& d_scores) {
+    const int side = FarSide<true, 1, kFragments>(terms_, place_);
+    if (side == 0) {
+      const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
+      return AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
+                                    Line() + from + place_.passing);
+    }
+    float sum = 0.0f;
+#pragma unroll
+    for (const Fragment& fragment : d_scores[0]) {
+      sum += (fragment.sum[0] + fragment.sum[1]) + (fragment.sum[2] + fragment.sum[3]);
+    }
+    before_ += side < 0 ? sum : 0.0f;
+    after_ += side > 0 ? sum : 0.0f;
+  }
+  // Adds the lanes' sums of the tiles that are far on a side.
+  __device__ __forceinline__ void AddFar(int side, float sum) {
+    const float total = WarpSum(sum);
+    const int at = static_cast<int>(work_.PaddedKeys()) - 1 - terms_.FarDifference(side);
+    if (LaneIndex() == 0) Line()[at] += total;
   }
 
   // Starts sums += A B.
@@ -352,7 +378,8 @@ class Consumer {
   TileReader<Layout::kStages> tiles_{memory_.ring, memory_.places};
   Turn<Layout::kKeyStages> key_turn_;
   int step_parity_ = 0, together_parity_ = 0;
-  float* line_ = nullptr;
+  int line_ = 0;  // where it is in bias_lines: an address would take one more register
+  float before_ = 0.0f, after_ = 0.0f;  // the lane's dS of keys far before and after their queries
   Place place_;
   Fragment d_keys_[kFragments], d_values_[kFragments];
 };

@@ -378,9 +378,11 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
     Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, DensePartsKernel<T>, work);
   }
   if (call.dbias != nullptr) {
-    SumLines(arguments, z.heads,
-             BiasLines<T>{work, call.dbias, call.accumulate[kBias], z.queries + z.keys - 1,
-                          work.parts * work.LineTiles() * work.LineWarps()});
+    SumBias(arguments, call, work.bias_sums, [&](float* to, bool accumulate) {
+      SumLines(arguments, z.heads,
+               BiasLines<T>{work, to, accumulate, z.queries + z.keys - 1,
+                            work.parts * work.LineTiles() * work.LineWarps()});
+    });
   }
 }
 

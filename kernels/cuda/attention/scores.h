@@ -277,6 +277,19 @@ __device__ __forceinline__ bool IsWhole(const Terms<T>& terms, const Place& plac
          place.passing + 8 * kN <= (kOfKeys ? queries : keys);
 }
 
+// Where a warp's tile has one bias: 1 if all its keys come bias_reach or more after its queries, -1
+// if they come so far before them, else 0.
+template <bool kOfKeys, int kM, int kN, typename T>
+__device__ __forceinline__ int FarSide(const Terms<T>& terms, const Place& place) {
+  if (terms.bias_reach == 0) return 0;
+  constexpr int kOwn = 16 * kM, kPassed = 8 * kN;
+  const int own = place.own + WarpIndex() * kOwn;
+  const int least =
+      kOfKeys ? own - place.passing - (kPassed - 1) : place.passing - own - (kOwn - 1);
+  if (least >= terms.bias_reach) return 1;
+  return least + kOwn + kPassed - 2 <= -terms.bias_reach ? -1 : 0;
+}
+
 // Sets a warp's scores to the bias. Beyond its ends they become any of its entries.
 template <bool kOfKeys, int kM, int kN, typename T>
 __device__ __forceinline__ void SetBias(const Terms<T>& terms, int64_t h, const Place& place,
@@ -285,6 +298,10 @@ __device__ __forceinline__ void SetBias(const Terms<T>& terms, int64_t h, const 
   const int first_own = place.own + WarpIndex() * kM * 16, last = queries + keys - 2;
   const int own = first_own + FragmentRow(0), passing = place.passing + FragmentColumn(0);
   const float* bias = terms.bias + h * (last + 1);
+  if (const int side = FarSide<kOfKeys, kM, kN>(terms, place); side != 0) {
+    const float far = bias[queries - 1 + terms.FarDifference(side)];
+    return SetDiagonals<kOfKeys>(scores, [far](int) { return far; });
+  }
   const int at = (kOfKeys ? own - passing : passing - own) + queries - 1;
   if (IsWhole<kOfKeys, kM, kN>(terms, place)) {
     SetDiagonals<kOfKeys>(scores, [from = bias + at](int d) { return from[d]; });

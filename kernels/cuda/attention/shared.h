@@ -119,7 +119,7 @@ class SharedGradients {
   Dimensions z_;
   int64_t parts_;
   bool on_hopper_;
-  size_t scaled_, means_, sums_;
+  size_t scaled_, means_, sums_, bias_sums_;
 };
 
 }  // namespace syntra::attention

@@ -9,6 +9,7 @@
 // in both terms of dS, so that they cancel exactly. If there are few tiles of scores, the batch is
 // split into parts, which are added in order when dtable and dbias are computed.
 #include "base/divide.h"
+#include "kernels/cuda/attention/bias_grad.h"
 #include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/shared_hopper.h"
 #include "kernels/cuda/reduce.h"
@@ -239,6 +240,7 @@ SharedGradients::SharedGradients(const OpCall& call, const Dimensions& z,
   const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();
   const int64_t elements = parts_ * z_.heads * z_.queries * shared.stride();
   sums_ = of_scores ? layout.Place(elements * sizeof(float)) : 0;
+  bias_sums_ = PlaceBiasSums(call, z, layout);
 }
 
 template <typename T>
@@ -275,8 +277,11 @@ void SharedGradients::Run(const KernelArguments& arguments, const SharedScores<T
                                         false, call.accumulate[kTable]});
   }
   if (call.dbias != nullptr) {
-    SumLines(arguments, LineGradient<T>{sums, call.dbias, z_.heads, z_.queries + z_.keys - 1, true,
-                                        call.accumulate[kBias]});
+    auto* all = reinterpret_cast<float*>(arguments.workspace + bias_sums_);
+    SumBias(arguments, call, all, [&](float* to, bool accumulate) {
+      SumLines(arguments,
+               LineGradient<T>{sums, to, z_.heads, z_.queries + z_.keys - 1, true, accumulate});
+    });
   }
 }
 

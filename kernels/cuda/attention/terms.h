@@ -43,6 +43,7 @@ struct Terms {
   const float* table;
   int64_t table_heads, table_queries, table_keys;
   const float* bias;
+  int bias_reach;
   const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *prefix_ends,
       *query_start;
   Pattern pattern;
@@ -87,6 +88,7 @@ struct Terms {
             z.table_queries,
             z.table_keys,
             in(kBias, float{}),
+            static_cast<int>(std::min<int64_t>(z.bias_reach, INT32_MAX)),
             in(kQuerySegments, int32_t{}),
             in(kKeySegments, int32_t{}),
             in(kQueryPositions, int32_t{}),
@@ -216,6 +218,12 @@ struct Terms {
     const int m = table_queries == 1 ? 0 : static_cast<int>(QueryPosition(b, i));
     const float* first = table + (table_heads == 1 ? 0 : h) * table_queries * table_keys;
     return first + int64_t{m} * static_cast<int>(table_keys);
+  }
+
+  // The difference of key and query whose bias all tiles have that are far on a side (FarSide).
+  __device__ int FarDifference(int side) const {
+    const int most = static_cast<int>(side > 0 ? keys : queries) - 1;
+    return side * (bias_reach < most ? bias_reach : most);
   }
 
   // The sum of bias and table.

@@ -27,6 +27,7 @@ void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
   const Value bias = RelativeBias(scope, "table", term.relative_bias(), input.heads,
                                   {queries, input.length, input.causal, input.start});
   operands.relative_bias = input.Gated(scope, bias);
+  if (!input.start) operands.bias_reach = BiasReach(term.relative_bias(), input.causal);
 }
 
 }  // namespace
