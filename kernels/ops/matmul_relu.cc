@@ -55,9 +55,6 @@ std::vector<OpCase> Cases() {
     const TensorType a = {dtype, {2, 5, 19}};
     cases.push_back({DTypeName(dtype), attributes, {a, F32({19, 67})}, {}});
     cases.push_back({DTypeName(dtype) + "_lines", attributes, {a, F32({19, 128})}, {}});
-    if (dtype != DType::kBF16) continue;
-    // As many tiles as Hopper GPUs have a kernel of their own for.
-    cases.push_back({"bf16_tiles", attributes, {{dtype, {2, 530, 72}}, F32({72, 1024})}, {}});
   }
   return cases;
 }

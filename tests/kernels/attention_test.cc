@@ -56,6 +56,7 @@ Operands Draw(const OpCase& test_case, std::mt19937_64& random) {
   Operands inputs = Zeros(test_case.inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     FillRandomly(random, inputs[i].numbers);
+    if (test_case.fill_numbers) test_case.fill_numbers(static_cast<int>(i), inputs[i].numbers);
     if (!inputs[i].integers.empty()) {
       test_case.fill_integers(static_cast<int>(i), inputs[i].integers);
     }

@@ -124,6 +124,17 @@ void AddProducts(Cases& cases, DType dtype) {
   cases.push_back(
       {"masked_matmul",
        {name, with(false, true, dtype), {rows, F32({301, 130}), MaskOf({2, 130, 301})}, {}}});
+  if (dtype == DType::kBF16) {
+    // As many tiles as Hopper GPUs have kernels of their own for.
+    const TensorType many = {dtype, {2, 530, 72}};
+    cases.push_back(
+        {"matmul_relu", {name + "_tiles", with(false, false, dtype), {many, F32({72, 1024})}, {}}});
+    cases.push_back({"masked_matmul",
+                     {name + "_tiles",
+                      with(false, true, dtype),
+                      {many, F32({1024, 72}), MaskOf({2, 530, 1024})},
+                      {}}});
+  }
   cases.push_back(
       {"matmul", {name + "_transposed", with(false, true, dtype), {x, F32({301, 130})}, {}}});
   cases.push_back({"matmul",
