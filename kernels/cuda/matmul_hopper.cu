@@ -3,6 +3,7 @@
 // other; neighbouring blocks compute the tiles of the same rows of A, which then come from the
 // second-level cache. One thread copies pieces of 64 inner elements to a ring of stages, and goes
 // on with the next tile while the last one is stored. Two groups of four warps have 64 rows each.
+// The second one begins a piece later, so that it multiplies while the first one stores.
 #include "kernels/cuda/matmul_hopper.h"
 
 #include "base/divide.h"
@@ -34,6 +35,7 @@ struct MatmulMemory {
   PieceStage stages[kRingStages];
   alignas(1024) Rows rows[kConsumers][2];
   Ring<kRingStages> ring;
+  Barrier begun;  // by the first group
 };
 static_assert(sizeof(MatmulMemory) <= HopperSharedBytes());
 
@@ -91,6 +93,7 @@ class MatmulConsumer {
       : call_(call), memory_(memory), reader_(memory.ring) {}
 
   __device__ __forceinline__ void Run() {
+    if (!IsFirstGroup()) WaitFor(memory_.begun, 0);
     for (auto tile = static_cast<int>(BlockIndex()); tile < call_.TileCount();
          tile += static_cast<int>(BlockCount())) {
       first_ = call_.RowOf(tile) + WarpIndex() * 16;
@@ -102,6 +105,8 @@ class MatmulConsumer {
   }
 
  private:
+  __device__ static bool IsFirstGroup() { return WarpIndex() < kProductWarps; }
+
   __device__ __forceinline__ void Multiply() {
 #pragma unroll
     for (auto& band : sums_) {
@@ -121,6 +126,7 @@ class MatmulConsumer {
       CommitProducts();
       WaitForProducts<1>(sums_);
       reader_.Committed();
+      if (++pieces_ == 2 && IsFirstGroup()) ArriveOnce(memory_.begun);  // the first is complete
     }
     WaitForProducts<0>(sums_);
     reader_.Complete();
@@ -135,14 +141,16 @@ class MatmulConsumer {
       if (RowOf(half) >= call_.rows) continue;
       const RowMask& from = call_.MaskAt(RowOf(half), column_);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) masks_[half][i] = from[i];
+      for (int i = 0; i < 2; ++i) {
+        masks_[half][i] = from[i];
+#pragma unroll
+        for (uint32_t& word : masks_[half][i].word) word >>= FragmentColumn(0);
+      }
     }
   }
-  // The word of the lane's elements of fragment n of a band, and the bit of the first of them.
-  __device__ __forceinline__ uint32_t& WordOf(int half, int band, int n) {
-    return masks_[half][band / 2].word[band % 2 * 2 + n / 4];
-  }
-  __device__ __forceinline__ static int BitOf(int n) { return n % 4 * 8 + FragmentColumn(0); }
+  // The bit of element i of fragment n of a band in the n / 4th of the band's words, if that is
+  // shifted so that the lane's bits are those of lane 0. So all lanes have the same constants.
+  __device__ __forceinline__ static uint32_t BitOf(int n, int i) { return 1u << (n % 4 * 8 + i); }
 
   __device__ __forceinline__ void Store() {
 #pragma unroll
@@ -161,9 +169,9 @@ class MatmulConsumer {
     for (int n = 0; n < 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const uint32_t word = WordOf(i / 2, band, n);
+        const uint32_t word = masks_[i / 2][band / 2].word[band % 2 * 2 + n / 4];
         float& sum = sums_[band][n].sum[i];
-        sum = (word >> (BitOf(n) + i % 2) & 1) != 0 ? sum : 0.0f;
+        sum = (word & BitOf(n, i % 2)) != 0 ? sum : 0.0f;
       }
     }
   }
@@ -186,12 +194,12 @@ class MatmulConsumer {
       for (int n = 0; n < 8; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const bool positive = sums_[band][n].sum[2 * half + i] > 0.0f;
-          words[n / 4] |= (positive ? 1u : 0u) << (BitOf(n) + i);
+          if (sums_[band][n].sum[2 * half + i] > 0.0f) words[n / 4] |= BitOf(n, i);
         }
       }
 #pragma unroll
       for (uint32_t& word : words) {
+        word <<= FragmentColumn(0);
         word |= ShuffleXor(word, 1);
         word |= ShuffleXor(word, 2);
       }
@@ -222,6 +230,7 @@ class MatmulConsumer {
   const MatmulTiles& call_;
   MatmulMemory& memory_;
   RingReader<kRingStages> reader_;
+  int pieces_ = 0;              // of all tiles so far
   int first_ = 0, column_ = 0;  // of the warp's rows of a tile
   RowMask masks_[2] = {};
   Fragment sums_[kBands][8];
@@ -234,6 +243,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, 1)
     auto& memory = Shared<MatmulMemory>();
     if (ThreadIndex() == 0) {
       memory.ring.Make(1, kConsumers);
+      MakeBarrier(memory.begun, kProductWarps);
       FenceAsync();
     }
     SyncThreads();
@@ -270,7 +280,7 @@ bool HopperServesMatmul(const MatmulCall& matmul) {
   constexpr int64_t kLeastShare = 4;  // of the multiprocessors
   const int64_t tiles = DivideUp(p.m, int64_t{kTileRows}) * (p.n / kTileColumns);
   return dense && types && matmul.groups == 1 && matmul.b_parts == 1 && p.n % kTileColumns == 0 &&
-         p.k % kEight == 0 && tiles * kLeastShare >= Multiprocessors() &&
+         p.k % kEight == 0 && p.k > kPiece && tiles * kLeastShare >= Multiprocessors() &&
          WithKernel(p.epilogue, [](auto kernel) { return HasHopperCode(kernel); });
 }
 
