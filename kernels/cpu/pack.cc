@@ -186,8 +186,8 @@ struct PanelRows {
   uint32_t* block() const { return panel + first * kPanelColumns; }
 };
 
-// Copies kWidth columns of rows of words. The width is known, so that a row takes two or three
-// plain moves: stores under a mask take some 25 cycles each on a Zen 5.
+// Copies kWidth columns of rows of words. The width is known, so that a row takes one or two plain
+// moves: a load and a store under a mask took some 25 cycles on a Zen 5.
 template <int64_t kWidth>
 void CopyStrip(const uint32_t* from, int64_t stride, int64_t count, uint32_t* to) {
   for (int64_t row = 0; row < count; ++row, from += stride, to += kWidth) {

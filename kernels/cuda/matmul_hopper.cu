@@ -49,9 +49,9 @@ struct MatmulTiles {
   TensorMap a, b;
   BFloat16* c;
   std::byte* mask;
-  int rows, columns, pieces;  // of C; of inner elements
+  int rows, columns, tiles;  // of C
+  int pieces;                // of inner elements
 
-  __device__ int TileCount() const { return DivideUp(rows, kTileRows) * (columns / kTileColumns); }
   __device__ int RowOf(int tile) const { return tile / (columns / kTileColumns) * kTileRows; }
   __device__ int ColumnOf(int tile) const { return tile % (columns / kTileColumns) * kTileColumns; }
   // The part of a row's mask that belongs to a tile.
@@ -64,7 +64,7 @@ struct MatmulTiles {
 template <bool kTransposedB>
 __device__ __forceinline__ void CopyPieces(const MatmulTiles& call, MatmulMemory& memory) {
   Turn<kRingStages> turn;
-  for (auto tile = static_cast<int>(BlockIndex()); tile < call.TileCount();
+  for (auto tile = static_cast<int>(BlockIndex()); tile < call.tiles;
        tile += static_cast<int>(BlockCount())) {
     const int row = call.RowOf(tile), column = call.ColumnOf(tile);
     for (int inner = 0; inner < call.pieces * kPiece; inner += kPiece, turn = turn.Next()) {
@@ -94,7 +94,7 @@ class MatmulConsumer {
 
   __device__ __forceinline__ void Run() {
     if (!IsFirstGroup()) WaitFor(memory_.begun, 0);
-    for (auto tile = static_cast<int>(BlockIndex()); tile < call_.TileCount();
+    for (auto tile = static_cast<int>(BlockIndex()); tile < call_.tiles;
          tile += static_cast<int>(BlockCount())) {
       first_ = call_.RowOf(tile) + WarpIndex() * 16;
       column_ = call_.ColumnOf(tile);
@@ -266,6 +266,10 @@ auto WithKernel(Epilogue epilogue, const Body& body) {
   return body(HopperMatmulKernel<Epilogue::kReluMask, false>);
 }
 
+int64_t TilesOf(const GemmProblem& problem) {
+  return DivideUp(problem.m, int64_t{kTileRows}) * (problem.n / kTileColumns);
+}
+
 }  // namespace
 
 bool HopperServesMatmul(const MatmulCall& matmul) {
@@ -278,9 +282,8 @@ bool HopperServesMatmul(const MatmulCall& matmul) {
   const bool types = p.ab == DType::kBF16 && p.c == DType::kBF16 && p.alpha == 1.0f;
   // With few tiles the library's products, which may have smaller ones, are as fast.
   constexpr int64_t kLeastShare = 4;  // of the multiprocessors
-  const int64_t tiles = DivideUp(p.m, int64_t{kTileRows}) * (p.n / kTileColumns);
   return dense && types && matmul.groups == 1 && matmul.b_parts == 1 && p.n % kTileColumns == 0 &&
-         p.k % kEight == 0 && p.k > kPiece && tiles * kLeastShare >= Multiprocessors() &&
+         p.k % kEight == 0 && p.k > kPiece && TilesOf(p) * kLeastShare >= Multiprocessors() &&
          WithKernel(p.epilogue, [](auto kernel) { return HasHopperCode(kernel); });
 }
 
@@ -295,9 +298,10 @@ void HopperMatmul(const KernelArguments& call, const GemmProblem& problem, const
                           static_cast<std::byte*>(mask),
                           static_cast<int>(m),
                           static_cast<int>(n),
+                          static_cast<int>(TilesOf(problem)),
                           static_cast<int>(DivideUp(k, int64_t{kPiece}))};
-  const int64_t count = DivideUp(m, int64_t{kTileRows}) * (n / kTileColumns);
-  const Grid grid{std::min(count, Multiprocessors()), kHopperThreads, sizeof(MatmulMemory)};
+  const Grid grid{std::min(TilesOf(problem), Multiprocessors()), kHopperThreads,
+                  sizeof(MatmulMemory)};
   WithKernel(problem.epilogue, [&](auto kernel) { Launch(call, grid, kernel, tiles); });
 }
 
