@@ -188,7 +188,8 @@ void AddFactors(Cases& cases) {
   struct Sizes {
     int64_t batch, queries, keys, heads, a, b;
   };
-  const auto add = [&](const char* name, bool causal, const Sizes& z, bool bias, bool segments) {
+  const auto add = [&](const char* name, bool causal, const Sizes& z, bool bias, bool segments,
+                       int64_t bias_reach = 0) {
     const auto rows = [&](int64_t count, int64_t width) {
       return TensorType{DType::kBF16, {z.batch, count, z.heads * width}};
     };
@@ -211,9 +212,10 @@ void AddFactors(Cases& cases) {
     };
     cases.push_back({"attention",
                      {std::string("factors_") + name,
-                      attention::AttributesOf(z.heads, {.causal = causal}), types, fill}});
+                      attention::AttributesOf(z.heads, {.causal = causal}, 0, bias_reach), types,
+                      fill, attention::FillBias(z.queries, z.keys, bias_reach)}});
   };
-  add("wide", false, {2, 300, 300, 1, 32, 16}, true, true);
+  add("wide", false, {2, 300, 300, 1, 32, 16}, true, true, 20);
   add("narrow", false, {2, 150, 300, 2, 16, 20}, false, false);
   add("causal", true, {3, 114, 114, 2, 32, 4}, true, true);
   add("causal_narrow", true, {1, 270, 200, 1, 16, 64}, true, false);
@@ -385,7 +387,8 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
        {4, F32({64, 160})},
        {8, F32({1, 289})},
        {9, segments(5, 140)},
-       {10, segments(5, 150)}});
+       {10, segments(5, 150)}},
+      0, 50);
   add("products_both_table", no_later, tabled, 64,
       {{1, keys(tabled)}, {4, F32({2, 64, 140})}, {7, F32({2, 70, 130})}});
   // More queries than one pass of the backward pass can have.

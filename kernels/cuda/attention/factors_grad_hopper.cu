@@ -80,6 +80,7 @@ class QueryBlock {
       ComputeQueries(item % tiles * kQueries);
       parity_ ^= 1;
     }
+    if (line_ != nullptr) far_.AddTo(line_, work_, 0);
   }
 
  private:
@@ -94,7 +95,8 @@ class QueryBlock {
       AddToFactors();
       if (line_ != nullptr && FirstQuery() < terms_.queries) {
         const auto from = static_cast<int>(work_.PaddedKeys()) + 14 + FirstQuery() - place_.passing;
-        AddDiagonals<BFloat16, -1>(d_scores_, memory_.skewed[WarpIndex()], line_ + from);
+        AddToLine<false>(terms_, place_, d_scores_, memory_.skewed[WarpIndex()], line_ + from,
+                         far_);
       }
     }
     Store();
@@ -243,6 +245,7 @@ class QueryBlock {
   TileReader<kStages> tiles_{memory_.ring, memory_.places};
   int parity_ = 0, b_ = 0;
   float* line_ = nullptr;
+  FarSums far_;
   Place place_;
   Fragment d_scores_[kFragments], d_a_[kN];
 };

@@ -124,6 +124,15 @@ struct Recomputation {
   __host__ __device__ int64_t PaddedKeys() const {
     return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);
   }
+  // An entry of the line of the 16 keys from `first_key` on that tiles which are far on a side
+  // (FarSide) may add to. If the line has no such tiles, it is any entry.
+  __device__ int FarEntry(int side, int first_key) const {
+    const int first = LinesOfAllKeys() ? 0 : first_key;
+    const int of_first = LinesOfAllKeys() ? static_cast<int>(PaddedKeys()) - 1 : 15;
+    const int last = of_first + static_cast<int>(call.terms.queries) - 1;
+    const int entry = of_first + first - call.terms.FarDifference(side);
+    return entry < 0 ? 0 : entry < last ? entry : last;
+  }
   // The floats of all lines of a part.
   int64_t LineFloats() const { return call.terms.heads * LineTiles() * LineWarps() * LineLength(); }
 };
@@ -194,6 +203,49 @@ __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassing
     if (x < kEntries) line[kStep * x] = entry[e];
   }
   SyncWarp();
+}
+
+// A lane's sums of dS in tiles that have one bias. As all entries of a side that are bias_reach or
+// more away count as one (bias_grad.h), one entry of a warp's line gets them.
+class FarSums {
+ public:
+  // Adds a tile that is far on a side.
+  template <int kN>
+  __device__ __forceinline__ void Add(int side, const Fragment (&d_scores)[kN]) {
+    float sum = 0.0f;
+#pragma unroll
+    for (const Fragment& fragment : d_scores) {
+      sum += (fragment.sum[0] + fragment.sum[1]) + (fragment.sum[2] + fragment.sum[3]);
+    }
+    before_ += side < 0 ? sum : 0.0f;
+    after_ += side > 0 ? sum : 0.0f;
+  }
+
+  // Adds the sums of the warp's lanes to its line, which begins with key `first_key` unless it is
+  // one of all keys.
+  template <typename T>
+  __device__ __forceinline__ void AddTo(float* line, const Recomputation<T>& work,
+                                        int first_key) const {
+    if (work.call.terms.bias_reach == 0) return;
+    const float before = WarpSum(before_), after = WarpSum(after_);
+    if (LaneIndex() != 0) return;
+    line[work.FarEntry(-1, first_key)] += before;
+    line[work.FarEntry(1, first_key)] += after;
+  }
+
+ private:
+  float before_ = 0.0f, after_ = 0.0f;  // keys before and after their queries
+};
+
+// Adds a warp's tile of dS to its bias line: along diagonals (AddDiagonals says which entry is
+// `line`) or, if the tile has one bias, to the sums.
+template <bool kOfKeys, typename T>
+__device__ __forceinline__ void AddToLine(const Terms<T>& terms, const Place& place,
+                                          const Fragment (&d_scores)[kPassingFragments<T>],
+                                          SkewedRows<T>& skewed, float* line, FarSums& far) {
+  const int side = FarSide<kOfKeys, 1, kPassingFragments<T>>(terms, place);
+  if (side != 0) return far.Add(side, d_scores);
+  AddDiagonals<T, kOfKeys ? 1 : -1>(d_scores, skewed, line);
 }
 
 // P or dS in registers: the elements of a warp's 16 own rows.

@@ -141,9 +141,7 @@ class Consumer {
       WaitTogether();
       StoreQueries();
     }
-    if (!HasLine() || terms_.bias_reach == 0) return;
-    AddFar(-1, before_);
-    AddFar(1, after_);
+    if (HasLine()) far_.AddTo(Line(), work_, 0);
   }
 
  private:
@@ -242,27 +240,10 @@ class Consumer {
   // The warp's bias line.
   __device__ bool HasLine() const { return work_.bias_lines != nullptr; }
   __device__ float* Line() const { return work_.bias_lines + line_; }
-  // Adds dS to the warp's line: by diagonals or, if the tile has one bias, its sum at the end.
   __device__ __forceinline__ void AddToLine(const WarpSums& d_scores) {
-    const int side = FarSide<true, 1, kFragments>(terms_, place_);
-    if (side == 0) {
-      const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
-      return AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
-                                    Line() + from + place_.passing);
-    }
-    float sum = 0.0f;
-#pragma unroll
-    for (const Fragment& fragment : d_scores[0]) {
-      sum += (fragment.sum[0] + fragment.sum[1]) + (fragment.sum[2] + fragment.sum[3]);
-    }
-    before_ += side < 0 ? sum : 0.0f;
-    after_ += side > 0 ? sum : 0.0f;
-  }
-  // Adds the lanes' sums of the tiles that are far on a side.
-  __device__ __forceinline__ void AddFar(int side, float sum) {
-    const float total = WarpSum(sum);
-    const int at = static_cast<int>(work_.PaddedKeys()) - 1 - terms_.FarDifference(side);
-    if (LaneIndex() == 0) Line()[at] += total;
+    const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
+    attention::AddToLine<true>(terms_, place_, d_scores[0], memory_.skewed[WarpIndex()],
+                               Line() + from + place_.passing, far_);
   }
 
   // Starts sums += A B.
@@ -379,7 +360,7 @@ class Consumer {
   Turn<Layout::kKeyStages> key_turn_;
   int step_parity_ = 0, together_parity_ = 0;
   int line_ = 0;  // where it is in bias_lines: an address would take one more register
-  float before_ = 0.0f, after_ = 0.0f;  // the lane's dS of keys far before and after their queries
+  FarSums far_;
   Place place_;
   Fragment d_keys_[kFragments], d_values_[kFragments];
 };

@@ -110,7 +110,8 @@ class SideGradients {
       AddFactor(passing, side_.a, a, side_.b, b, of_b_);
     }
     if (AddsToLine()) {
-      AddDiagonals<T>(d_scores_[0], skewed_[WarpIndex()], line_ + place_.passing);
+      AddToLine<kOfKeys>(terms_, place_, d_scores_[0], skewed_[WarpIndex()], line_ + place_.passing,
+                         far_);
     }
   }
 
@@ -141,6 +142,7 @@ class SideGradients {
   }
 
   __device__ void StorePart(int64_t part) {
+    if (AddsToLine()) far_.AddTo(line_, work_, OwnRow());
     if constexpr (kOfKeys && Pass::kDense) {
       const auto width = static_cast<int>(Chunks(terms_.features) * kColumns);
       const Target<float> target{work_.DenseParts(part, h_), static_cast<int>(terms_.keys), width,
@@ -194,6 +196,7 @@ class SideGradients {
   int chunk_;
   SkewedRows<T>* skewed_;
   float* line_;
+  FarSums far_;
   T *own_, *stages_;
   Side<T> side_;  // the passing side
   Place next_, place_;

@@ -166,6 +166,7 @@ class Consumer {
       own_turn_ = own_turn_.Next();
       StoreExample();
     }
+    if (line_ != nullptr) far_.AddTo(line_, work_, OwnRow());
     if (SumsPositions()) StorePart();
   }
 
@@ -222,8 +223,8 @@ class Consumer {
     WaitForProducts<0>(d_scores[0]);
     Finish(scores, d_scores);
     if (line_ != nullptr) {
-      AddDiagonals<BFloat16>(d_scores[0], memory_.buffers[WarpIndex()].skewed,
-                             line_ + place_.passing);
+      AddToLine<kOfKeys>(terms_, place_, d_scores[0], memory_.buffers[WarpIndex()].skewed,
+                         line_ + place_.passing, far_);
     }
     AddToSums(scores[0], d_scores[0], passing);
     tiles_.Release();
@@ -294,6 +295,7 @@ class Consumer {
   Turn<kOwnStages> own_turn_;
   TileReader<kStages> tiles_{memory_.ring, memory_.places};
   float* line_ = nullptr;
+  FarSums far_;
   Place place_;
   RowStatistics own_statistics_[2];
   // The products of dS with the operands of the scores and, of keys, that of P.
