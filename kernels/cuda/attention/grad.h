@@ -124,8 +124,8 @@ struct Recomputation {
   __host__ __device__ int64_t PaddedKeys() const {
     return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);
   }
-  // An entry of the line of the 16 keys from `first_key` on that tiles which are far on a side
-  // (FarSide) may add to. If the line has no such tiles, it is any entry.
+  // The entry to which tiles that are far on a side (FarSide) add, in a line of the 16 keys from
+  // `first_key` on or in one of all keys. If the line has no such tiles, it is any entry.
   __device__ int FarEntry(int side, int first_key) const {
     const int first = LinesOfAllKeys() ? 0 : first_key;
     const int of_first = LinesOfAllKeys() ? static_cast<int>(PaddedKeys()) - 1 : 15;
