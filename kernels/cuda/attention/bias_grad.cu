@@ -14,7 +14,7 @@ struct BiasLine {
   bool accumulate;
 };
 
-struct FarSums {
+struct FoldStorage {
   float before[kThreads / kWarp], after[kThreads / kWarp];
 };
 
@@ -29,7 +29,7 @@ __global__ void FoldBiasKernel(BiasLine line) {
     if (difference <= -line.reach) before += sums[k];
     if (difference >= line.reach) after += sums[k];
   }
-  auto& storage = Shared<FarSums>();
+  auto& storage = Shared<FoldStorage>();
   before = BlockSum(before, storage.before);
   after = BlockSum(after, storage.after);
   for (int64_t k = ThreadIndex(); k < line.entries; k += ThreadCount()) {
@@ -45,7 +45,7 @@ __global__ void FoldBiasKernel(BiasLine line) {
 template <typename T>
 void FoldBias(const KernelArguments& arguments, const Backward<T>& call, const float* sums) {
   const Terms<T>& z = call.terms;
-  Launch(arguments, {z.heads, kThreads, sizeof(FarSums)}, FoldBiasKernel,
+  Launch(arguments, {z.heads, kThreads, sizeof(FoldStorage)}, FoldBiasKernel,
          BiasLine{z.examples, z.queries + z.keys - 1, z.queries - 1, z.bias_reach, sums, call.dbias,
                   call.accumulate[kBias]});
 }

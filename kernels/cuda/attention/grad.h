@@ -124,13 +124,17 @@ struct Recomputation {
   __host__ __device__ int64_t PaddedKeys() const {
     return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);
   }
-  // The entry to which tiles that are far on a side (FarSide) add, in a line of the 16 keys from
-  // `first_key` on or in one of all keys. If the line has no such tiles, it is any entry.
-  __device__ int FarEntry(int side, int first_key) const {
-    const int first = LinesOfAllKeys() ? 0 : first_key;
-    const int of_first = LinesOfAllKeys() ? static_cast<int>(PaddedKeys()) - 1 : 15;
-    const int last = of_first + static_cast<int>(call.terms.queries) - 1;
-    const int entry = of_first + first - call.terms.FarDifference(side);
+  // The entry of difference 0 in a line of the 16 keys from `first_key` on or in one of all keys.
+  // In a line of few keys it may lie beyond the ends.
+  __device__ int64_t MainDiagonal(int64_t first_key) const {
+    return LinesOfAllKeys() ? PaddedKeys() - 1 : first_key + 15;
+  }
+  // The entry to which tiles that are far on a side (FarSide) add. `first_key` is 0 if lines are of
+  // all keys. If the line has no such tiles, it is any entry.
+  __device__ int64_t FarEntry(int side, int64_t first_key) const {
+    const int64_t diagonal = MainDiagonal(first_key);
+    const int64_t last = diagonal - first_key + call.terms.queries - 1;
+    const int64_t entry = diagonal - call.terms.FarDifference(side);
     return entry < 0 ? 0 : entry < last ? entry : last;
   }
   // The floats of all lines of a part.
@@ -221,11 +225,10 @@ class FarSums {
     after_ += side > 0 ? sum : 0.0f;
   }
 
-  // Adds the sums of the warp's lanes to its line, which begins with key `first_key` unless it is
-  // one of all keys.
+  // Adds the sums of the warp's lanes to its line. `first_key`: as in FarEntry.
   template <typename T>
   __device__ __forceinline__ void AddTo(float* line, const Recomputation<T>& work,
-                                        int first_key) const {
+                                        int64_t first_key) const {
     if (work.call.terms.bias_reach == 0) return;
     const float before = WarpSum(before_), after = WarpSum(after_);
     if (LaneIndex() != 0) return;

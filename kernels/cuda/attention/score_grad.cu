@@ -184,9 +184,7 @@ struct BiasLines {
     const int64_t difference = line - (work.call.terms.queries - 1);
     const int64_t tiles = work.LineTiles(), warps = work.LineWarps();
     const int64_t warp = item % warps, tile = item / warps % tiles;
-    const int64_t last =
-        work.LinesOfAllKeys() ? work.PaddedKeys() - 1 : tile * kOwnRows + warp * 16 + 15;
-    const int64_t x = last - difference;
+    const int64_t x = work.MainDiagonal(tile * kOwnRows + warp * 16) - difference;
     if (x < 0 || x >= work.LineLength()) return 0.0f;
     return work.BiasLine(item / warps / tiles, h, tile, warp)[x];
   }
