@@ -37,8 +37,8 @@ inline constexpr Command kCommands[] = {
      "of each task",
      SetUpFinetune, "configs/finetune/cola.textproto --init-from runs/a --set data.directory=glue"},
     {"compare",
-     "Train the same recipe with several mixers; gives a table of log-perplexity, speed and sizes, "
-     "and a page with their curves",
+     "Train the same recipe with several mixers, on a corpus or on tasks; gives a table of "
+     "log-perplexity or the tasks' metrics, speed and sizes, and a page with their curves",
      SetUpCompare, "configs/quickstart.textproto --mixers configs/mixers/quickstart.txt"},
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
      "my.textproto --output prepared"},

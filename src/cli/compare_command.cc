@@ -12,9 +12,12 @@
 #include "cli/run_config.h"
 #include "cli/seeds.h"
 #include "cli/training.h"
+#include "config/print.h"
+#include "data/example.h"
 #include "plan/training_plan.h"
 #include "train/agreement.h"
 #include "train/describe.h"
+#include "train/finetune.h"
 #include "train/pretrain.h"
 #include "train/run_directory.h"
 
@@ -32,24 +35,56 @@ struct ComparedMixer {
   Config config;  // of its run; with several seeds, what they have in common
 };
 
+// The configuration of a mixer's run, which learns tasks from scratch if no model is named.
+Config LoadMixer(const ConfigOptions& options, Watchdog& watchdog) {
+  if (!NamesTasks(options)) return LoadForPretraining(options);
+  const std::string initial =
+      ReadUnchecked(options.Files(), options.overrides).checkpoint().initial();
+  // All of the model is read.
+  const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0, BytesBelow(initial));
+  return LoadForFinetuning(options, {.from_scratch = initial.empty()}).config;
+}
+
+// The common configuration with what the mixer changes, and a directory of its own.
+ConfigOptions RecipeFor(const ListedMixer& mixer, const Path& root, ConfigOptions common) {
+  common.overrides.insert(common.overrides.end(), mixer.overrides.begin(), mixer.overrides.end());
+  if (root.empty()) return common;  // which is an error, told when the recipe is loaded
+  Config own;
+  own.mutable_train()->set_directory((root / mixer.name).string());
+  common.overrides.push_back(MinimalConfigText(own));
+  return common;
+}
+
+// Whether the mixer's line has nothing to do with an error, since it comes without the line, too.
+bool ComesWithout(const ListedMixer& mixer, const Error& error, const Path& root,
+                  const ConfigOptions& common, Watchdog& watchdog) {
+  try {
+    LoadMixer(RecipeFor({mixer.name, {}}, root, common), watchdog);
+  } catch (const Error& without) {
+    return std::string_view(without.what()) == error.what();
+  }
+  return false;
+}
+
 // All share the corpus: what it comes to in tokens does not depend on the mixer.
-std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
-  const Config base = LoadForPretraining(*options.config);
-  const RunDirectory directory{base.train().directory()};
+std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& watchdog) {
+  const ConfigOptions& common = *options.config;
+  CheckReadable(common.Files(), common.overrides);
+  const Config read = ReadUnchecked(common.Files(), common.overrides);
+  const RunDirectory directory{read.train().directory()};
   RequireNoRun(directory.root);
   std::vector<ComparedMixer> mixers;
   for (const ListedMixer& listed : ReadMixerList(options.mixers)) {
-    ConfigOptions changed = *options.config;
-    changed.overrides.insert(changed.overrides.end(), listed.overrides.begin(),
-                             listed.overrides.end());
     try {
-      mixers.push_back({listed, changed.Load(kForTraining)});
+      mixers.push_back({listed, LoadMixer(RecipeFor(listed, directory.root, common), watchdog)});
     } catch (const Error& error) {
+      if (ComesWithout(listed, error, directory.root, common, watchdog)) throw;
       Fail(error.code(), "{}: the mixer {}:\n{}", options.mixers, listed.name, error.what());
     }
     Config& config = mixers.back().config;
-    config.mutable_data()->set_prepared(directory.Prepared(base.data()).string());
-    config.mutable_train()->set_directory((directory.root / listed.name).string());
+    if (!HasTasks(config.data())) {
+      config.mutable_data()->set_prepared(directory.Prepared(read.data()).string());
+    }
     if (options.seeds > 1) RequireNoRun(config.train().directory());
   }
   return mixers;
@@ -66,6 +101,11 @@ void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers,
                  "start all ranks with the same --mixers and --seeds");
 }
 
+RunOutcome TrainOnTasks(const Config& config, Communicator& ranks, Backend& backend,
+                        Watchdog& watchdog) {
+  return Finetune(config, ranks, backend, watchdog);
+}
+
 class Comparer {
  public:
   Comparer(Communicator& ranks, Backend& backend, Watchdog& watchdog, int seeds)
@@ -74,6 +114,7 @@ class Comparer {
   // nullopt if it was asked to stop.
   std::optional<MixerResult> Run(const ComparedMixer& mixer) {
     MixerResult result = Planned(mixer);
+    std::vector<Json> results;
     for (int seed = 0; seed < seeds_; ++seed) {
       const Config config = OfSeed(mixer.config, seed, seeds_);
       const std::optional<ExitCode> code = Train(config);
@@ -82,10 +123,12 @@ class Comparer {
       } else if (*code != ExitCode::kDone) {
         return std::nullopt;
       } else if (ranks_.rank() == 0) {
-        result.histories.push_back(
-            ReadRunHistory(RunDirectory{config.train().directory()}.metrics()));
+        const RunDirectory run{config.train().directory()};
+        result.histories.push_back(ReadRunHistory(run.metrics()));
+        if (HasTasks(config.data())) results.push_back(ReadResults(run.root));
       }
     }
+    if (!results.empty()) result.results = seeds_ == 1 ? results.front() : SpreadOfRuns(results);
     return result;
   }
 
@@ -100,13 +143,15 @@ class Comparer {
             .parameters = parameters,
             .flops_per_step = plan->flops_per_step(),
             .planned_bytes = plan->memory().total(),
-            .histories = {}};
+            .histories = {},
+            .results = nullptr};
   }
 
   // nullopt if the run diverged and all ranks know it: the other mixers can still be compared.
   std::optional<ExitCode> Train(const Config& config) {
     try {
-      return Pretrain(config, ranks_, backend_, watchdog_).code;
+      const auto train = HasTasks(config.data()) ? TrainOnTasks : Pretrain;
+      return train(config, ranks_, backend_, watchdog_).code;
     } catch (const Error& error) {
       const bool all_know = ranks_.size() == 1 || dynamic_cast<const CommonError*>(&error);
       if (error.code() != ExitCode::kDiverged || !all_know) throw;
@@ -134,7 +179,9 @@ ExitCode Compare(const std::vector<ComparedMixer>& mixers, const CompareOptions&
   CheckSameMixers(ranks, mixers, options.seeds);
   Comparison comparison{.ranks = ranks.size(),
                         .seeds = options.seeds,
-                        .steps = mixers.front().config.train().steps()};
+                        .steps = mixers.front().config.train().steps(),
+                        .of_tasks = HasTasks(mixers.front().config.data()),
+                        .mixers = {}};
   Comparer comparer(ranks, backend, watchdog, options.seeds);
   for (const ComparedMixer& mixer : mixers) {
     if (ranks.rank() == 0) {
@@ -172,8 +219,8 @@ Action SetUpCompare(CLI::App& app) {
   const auto mixers = std::make_shared<std::vector<ComparedMixer>>();
   return TrainingAction(
       "compare",
-      [options, mixers](Watchdog&) {
-        *mixers = ReadMixers(*options);
+      [options, mixers](Watchdog& watchdog) {
+        *mixers = ReadMixers(*options, watchdog);
         return LoadedRun{mixers->front().config, std::nullopt};
       },
       [options, mixers](const LoadedRun&, Communicator& sums, Backend& backend,

@@ -5,15 +5,18 @@
 
 #include <cmath>
 #include <functional>
-#include <map>
+#include <set>
 
 #include "base/text.h"
 #include "cli/curves_svg.h"
 #include "cli/page.h"
+#include "cli/results_table.h"
 #include "cli/text_table.h"
 
 namespace syntra {
 namespace {
+
+constexpr char kLogPerplexity[] = "validation log-perplexity";
 
 // The spread of the values that are finite; NaN if there are none.
 Spread SpreadOfFinite(std::span<const RunHistory> histories,
@@ -32,43 +35,117 @@ double RelativeSpeed(const Comparison& comparison, const MixerResult& mixer) {
 
 std::string LogPerplexityCell(const Comparison& comparison, const MixerResult& mixer) {
   const Spread spread = mixer.LogPerplexity();
-  std::string text = std::isfinite(spread.mean) ? fmt::format("{:.3f}", spread.mean) : "-";
-  if (std::isfinite(spread.mean) && comparison.seeds > 1) {
-    text += fmt::format("±{:.3f}", spread.deviation);
-  }
-  if (mixer.diverged == 0) return text;
-  return fmt::format("{} ({} of {} diverged)", text, mixer.diverged, comparison.seeds);
+  if (!std::isfinite(spread.mean)) return "-";
+  if (comparison.seeds == 1) return fmt::format("{:.3f}", spread.mean);
+  return fmt::format("{:.3f}±{:.3f}", spread.mean, spread.deviation);
 }
 
 std::string Number(const char* format, double value) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
 
-std::vector<TableRow> TableOf(const Comparison& comparison) {
-  std::vector<TableRow> rows = {{"mixer", "log-perplexity", "steps/s",
-                                 "relative to " + comparison.mixers.front().name, "parameters",
-                                 "FLOPs/step", "memory"}};
+std::string NameCell(const Comparison& comparison, const MixerResult& mixer) {
+  if (mixer.diverged == 0) return mixer.name;
+  return fmt::format("{} ({} of {} diverged)", mixer.name, mixer.diverged, comparison.seeds);
+}
+
+// The names of the mixers and what they are compared by: the columns on the left.
+std::vector<TableRow> Scores(const Comparison& comparison) {
+  if (comparison.of_tasks) {
+    std::vector<ResultsRow> rows;
+    for (const MixerResult& mixer : comparison.mixers) {
+      rows.push_back(RowOf(NameCell(comparison, mixer), mixer.results));
+    }
+    return ResultsCells(rows);
+  }
+  std::vector<TableRow> rows = {{"", "log-perplexity"}};
   for (const MixerResult& mixer : comparison.mixers) {
-    rows.push_back({mixer.name, LogPerplexityCell(comparison, mixer),
-                    Number("{:.3g}", mixer.StepsPerSecond().mean),
-                    Number("{:.2f}", RelativeSpeed(comparison, mixer)),
-                    WithThousands(mixer.parameters), HumanCount(mixer.flops_per_step),
-                    HumanBytes(mixer.planned_bytes)});
+    rows.push_back({NameCell(comparison, mixer), LogPerplexityCell(comparison, mixer)});
+  }
+  return rows;
+}
+
+TableRow Costs(const Comparison& comparison, const MixerResult& mixer) {
+  return {Number("{:.3g}", mixer.StepsPerSecond().mean),
+          Number("{:.2f}", RelativeSpeed(comparison, mixer)), WithThousands(mixer.parameters),
+          HumanCount(mixer.flops_per_step), HumanBytes(mixer.planned_bytes)};
+}
+
+std::vector<TableRow> TableOf(const Comparison& comparison) {
+  std::vector<TableRow> rows = Scores(comparison);
+  const auto append = [](TableRow& row, const TableRow& more) {
+    row.insert(row.end(), more.begin(), more.end());
+  };
+  rows[0][0] = "mixer";
+  append(rows[0], {"steps/s", "relative to " + comparison.mixers.front().name, "parameters",
+                   "FLOPs/step", "memory"});
+  for (size_t i = 0; i < comparison.mixers.size(); ++i) {
+    append(rows[i + 1], Costs(comparison, comparison.mixers[i]));
   }
   return rows;
 }
 
 std::string Caption(const Comparison& comparison) {
-  return fmt::format(
-      "{} steps, {}, {}. Log-perplexity on the validation split, in nats a token{}; "
-      "memory of one rank, as planned.",
-      WithThousands(comparison.steps), Counted(comparison.seeds, "seed"),
-      Counted(comparison.ranks, "rank"),
-      comparison.seeds == 1 ? "" : ", with its standard deviation over the seeds");
+  const std::string scores = comparison.of_tasks
+                                 ? "The best evaluation of each task's validation split, in percent"
+                                 : "Log-perplexity on the validation split, in nats a token";
+  return fmt::format("{} steps, {}, {}. {}{}; memory of one rank, as planned.",
+                     WithThousands(comparison.steps), Counted(comparison.seeds, "seed"),
+                     Counted(comparison.ranks, "rank"), scores,
+                     comparison.seeds == 1 ? "" : ", with its standard deviation over the seeds");
 }
 
 Json SpreadJson(const Spread& spread) {
   return {{"mean", spread.mean}, {"deviation", spread.deviation}};
+}
+
+Json CurveJson(const Curve& curve, const char* value) {
+  Json points = Json::array();
+  for (const PlotPoint& point : curve) {
+    points.push_back({{"step", std::llround(point.x)}, {value, point.y}});
+  }
+  return points;
+}
+
+Json ScoresJson(const MixerResult& mixer, bool of_tasks) {
+  const std::map<std::string, Curve> curves = mixer.Curves();
+  if (!of_tasks) {
+    return {{"log_perplexity", SpreadJson(mixer.LogPerplexity())},
+            {"curve", CurveJson(CurveNamed(curves, kLogPerplexity), "log_perplexity")}};
+  }
+  Json metrics = Json::object();
+  for (const auto& [name, curve] : curves) metrics[name] = CurveJson(curve, "value");
+  return {{"results", mixer.results}, {"curves", metrics}};
+}
+
+// Means of one curve of the runs, where all of them have a value: a step that a run did not
+// evaluate would bend the mean.
+Curve MeanCurve(std::span<const RunHistory> histories,
+                const std::function<const Curve&(const RunHistory&)>& curve_of) {
+  std::map<double, std::vector<double>> values;
+  for (const RunHistory& history : histories) {
+    for (const PlotPoint& point : curve_of(history)) {
+      if (point.x > 0) values[point.x].push_back(point.y);
+    }
+  }
+  Curve curve;
+  for (const auto& [step, of_step] : values) {
+    if (of_step.size() == histories.size()) curve.push_back({step, SpreadOf(of_step).mean});
+  }
+  return curve;
+}
+
+// A picture of each thing that was evaluated.
+std::string Pictures(const Comparison& comparison) {
+  std::map<std::string, std::vector<NamedCurve>> pictures;
+  for (const MixerResult& mixer : comparison.mixers) {
+    for (auto& [name, curve] : mixer.Curves()) pictures[name].push_back({mixer.name, curve});
+  }
+  std::string html;
+  for (const auto& [name, curves] : pictures) {
+    html += HtmlPicture(CurvesSvg(curves, "training steps", name)) + "\n";
+  }
+  return html;
 }
 
 }  // namespace
@@ -85,19 +162,23 @@ Spread MixerResult::StepsPerSecond() const {
   });
 }
 
-std::vector<PlotPoint> MixerResult::Curve() const {
-  std::map<double, std::vector<double>> values;
+std::map<std::string, Curve> MixerResult::Curves() const {
+  std::map<std::string, Curve> curves;
+  const auto add = [&](const std::string& name, const auto& curve_of) {
+    Curve curve = MeanCurve(histories, curve_of);
+    if (!curve.empty()) curves[name] = std::move(curve);
+  };
+  add(kLogPerplexity, [](const RunHistory& history) -> const Curve& { return history.validation; });
+  std::set<std::string> metrics;
   for (const RunHistory& history : histories) {
-    for (const PlotPoint& point : history.validation) {
-      if (point.x > 0) values[point.x].push_back(point.y);
-    }
+    for (const auto& [name, curve] : history.metrics) metrics.insert(name);
   }
-  std::vector<PlotPoint> curve;
-  for (const auto& [step, of_step] : values) {
-    // A step that a run did not evaluate would bend the mean.
-    if (of_step.size() == histories.size()) curve.push_back({step, SpreadOf(of_step).mean});
+  for (const std::string& name : metrics) {
+    add(name, [&](const RunHistory& history) -> const Curve& {
+      return CurveNamed(history.metrics, name);
+    });
   }
-  return curve;
+  return curves;
 }
 
 std::string ComparisonText(const Comparison& comparison) {
@@ -107,20 +188,15 @@ std::string ComparisonText(const Comparison& comparison) {
 Json ComparisonJson(const Comparison& comparison) {
   Json mixers = Json::array();
   for (const MixerResult& mixer : comparison.mixers) {
-    Json curve = Json::array();
-    for (const PlotPoint& point : mixer.Curve()) {
-      curve.push_back({{"step", std::llround(point.x)}, {"log_perplexity", point.y}});
-    }
-    mixers.push_back({{"name", mixer.name},
-                      {"model", mixer.model},
-                      {"log_perplexity", SpreadJson(mixer.LogPerplexity())},
-                      {"steps_per_second", SpreadJson(mixer.StepsPerSecond())},
-                      {"relative_speed", RelativeSpeed(comparison, mixer)},
-                      {"parameters", mixer.parameters},
-                      {"flops_per_step", mixer.flops_per_step},
-                      {"planned_bytes", mixer.planned_bytes},
-                      {"diverged", mixer.diverged},
-                      {"curve", curve}});
+    Json& json = mixers.emplace_back(Json{{"name", mixer.name},
+                                          {"model", mixer.model},
+                                          {"steps_per_second", SpreadJson(mixer.StepsPerSecond())},
+                                          {"relative_speed", RelativeSpeed(comparison, mixer)},
+                                          {"parameters", mixer.parameters},
+                                          {"flops_per_step", mixer.flops_per_step},
+                                          {"planned_bytes", mixer.planned_bytes},
+                                          {"diverged", mixer.diverged}});
+    json.update(ScoresJson(mixer, comparison.of_tasks));
   }
   return {{"steps", comparison.steps},
           {"seeds", comparison.seeds},
@@ -130,16 +206,12 @@ Json ComparisonJson(const Comparison& comparison) {
 
 std::string ComparisonPage(const Comparison& comparison) {
   std::string models;
-  std::vector<NamedCurve> curves;
   for (const MixerResult& mixer : comparison.mixers) {
     models += HtmlElement("dt", mixer.name) + HtmlElement("dd", mixer.model) + "\n";
-    curves.push_back({mixer.name, mixer.Curve()});
   }
-  return HtmlPage(
-      "Mixers compared",
-      HtmlTable(TableOf(comparison)) + HtmlElement("p", Caption(comparison)) + "\n" +
-          HtmlPicture(CurvesSvg(curves, "training steps", "validation log-perplexity")) + "<dl>\n" +
-          models + "</dl>\n");
+  return HtmlPage("Mixers compared", HtmlTable(TableOf(comparison)) +
+                                         HtmlElement("p", Caption(comparison)) + "\n" +
+                                         Pictures(comparison) + "<dl>\n" + models + "</dl>\n");
 }
 
 }  // namespace syntra

@@ -9,7 +9,6 @@
 #include "cli/run_config.h"
 #include "cli/seeds.h"
 #include "cli/training.h"
-#include "metrics/average.h"
 #include "train/finetune.h"
 #include "train/run_directory.h"
 
@@ -22,54 +21,10 @@ struct FinetuneOptions {
   int seeds = 1;
 };
 
-Json ResultsIn(const std::string& directory) {
-  return ParseJson(ReadWholeFile(Path(directory) / kResultsFile));
-}
-
-// The number at this place of every run's results; nothing where one of them has none: a test file
-// may have come or changed between two runs.
-std::optional<syntra::Spread> SpreadAt(std::span<const Json> runs, const Json::json_pointer& at) {
-  std::vector<double> values;
-  for (const Json& run : runs) {
-    if (!run.contains(at) || !run.at(at).is_number()) return std::nullopt;
-    values.push_back(run.at(at).get<double>());
-  }
-  return SpreadOf(values);
-}
-
-// Means and standard deviations over the runs of several seeds.
-Json SpreadOfRuns(std::span<const Json> runs) {
-  Json all = runs.front();
-  Json deviations = Json::object();
-  for (const char* part : {"tasks", "test"}) {
-    if (!all.contains(part)) continue;
-    Json means = Json::object();
-    for (const auto& [task, values] : all[part].items()) {
-      for (const auto& [name, value] : values.items()) {
-        const auto spread = SpreadAt(runs, Json::json_pointer() / part / task / name);
-        if (!spread) continue;
-        means[task][name] = spread->mean;
-        deviations[task][name] = spread->deviation;
-      }
-    }
-    all[part] = std::move(means);
-  }
-  const auto average = SpreadAt(runs, Json::json_pointer("/average"));
-  all["average"] = average ? Json(average->mean) : Json();
-  all["average_deviation"] = average ? Json(average->deviation) : Json();
-  all["deviations"] = deviations;
-  all["seeds"] = runs.size();
-  all.erase("best_steps");
-  return all;
-}
-
 std::string TableOf(const Json& results) {
   std::vector<ResultsRow> rows;
   const int seeds = results.value("seeds", 1);
-  rows.push_back({.name = seeds == 1 ? "this run" : fmt::format("mean of {} seeds", seeds),
-                  .tasks = results["tasks"],
-                  .average = results["average"],
-                  .deviations = results.value("deviations", Json())});
+  rows.push_back(RowOf(seeds == 1 ? "this run" : fmt::format("mean of {} seeds", seeds), results));
   rows.push_back({.name = "majority class",
                   .tasks = results["majority"],
                   .average = results.value("majority_average", Json())});
@@ -93,7 +48,7 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communic
       if (ranks.rank() == 0) PrintResult("stopped on request; the same command continues\n");
       return outcome.code;
     }
-    if (ranks.rank() == 0) results.push_back(ResultsIn(one.train().directory()));
+    if (ranks.rank() == 0) results.push_back(ReadResults(one.train().directory()));
   }
   if (ranks.rank() != 0) return ExitCode::kDone;
   Json all = results.front();

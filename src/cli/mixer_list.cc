@@ -33,7 +33,8 @@ bool IsOfTheMixer(std::string_view change) {
   const auto is_in = [&](std::string_view message) {
     return field.starts_with(message) && (field == message || field[message.size()] == '.');
   };
-  return is_in("model") || is_in("optimizer") || field == "data.pack";
+  return is_in("model") || is_in("optimizer") || field == "data.pack" ||
+         field == "checkpoint.initial";
 }
 
 }  // namespace
@@ -64,9 +65,8 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
     }
     if (!change.empty() && !IsOfTheMixer(change)) {
       Fail(ExitCode::kConfig,
-           "{}:{}: \"{}\" is not of the mixer: a line may change model, optimizer and data.pack; "
-           "set it "
-           "for all with --set, so that their numbers can be compared",
+           "{}:{}: \"{}\" is not of the mixer: a line may change model, optimizer, data.pack and "
+           "checkpoint.initial; set it for all with --set, so that their numbers can be compared",
            file, number, Printable(change, 60));
     }
     if (mixers.empty() || mixers.back().name != name) {

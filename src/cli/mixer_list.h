@@ -7,9 +7,9 @@
 
 namespace syntra {
 
-// A line: a name, then what the mixer changes of `model`, `optimizer` and data.pack, as after
-// --set. Several lines with one name, side by side, add up. A name alone changes nothing. "#"
-// begins a comment line.
+// A line: a name, then what the mixer changes of `model`, `optimizer`, data.pack and
+// checkpoint.initial, as after --set. Several lines with one name, side by side, add up. A name
+// alone changes nothing. "#" begins a comment line.
 struct ListedMixer {
   std::string name;
   std::vector<std::string> overrides;

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "base/text.h"
-#include "cli/text_table.h"
 
 namespace syntra {
 namespace {
@@ -24,7 +23,17 @@ std::string Cell(const ResultsRow& row, const std::string& task) {
 
 }  // namespace
 
-std::string ResultsTable(std::span<const ResultsRow> rows) {
+ResultsRow RowOf(const std::string& name, const Json& results) {
+  if (results.is_null()) return {.name = name, .tasks = Json::object()};
+  return {.name = name,
+          .tasks = results["tasks"],
+          .average = results["average"],
+          .deviations = results.value("deviations", Json())};
+}
+
+std::string ResultsTable(std::span<const ResultsRow> rows) { return TextTable(ResultsCells(rows)); }
+
+std::vector<TableRow> ResultsCells(std::span<const ResultsRow> rows) {
   std::vector<TableRow> lines(rows.size() + 1);
   lines[0] = {"", "average"};
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -32,11 +41,14 @@ std::string ResultsTable(std::span<const ResultsRow> rows) {
     lines[i + 1] = {rows[i].name,
                     average.is_null() ? "-" : fmt::format("{:.1f}", average.get<double>())};
   }
-  for (const auto& [task, values] : rows.front().tasks.items()) {
+  const auto with_results =
+      std::ranges::find_if(rows, [](const ResultsRow& row) { return !row.tasks.empty(); });
+  if (with_results == rows.end()) return lines;
+  for (const auto& [task, values] : with_results->tasks.items()) {
     lines[0].push_back(task);
     for (size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(Cell(rows[i], task));
   }
-  return TextTable(lines);
+  return lines;
 }
 
 }  // namespace syntra

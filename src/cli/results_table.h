@@ -4,8 +4,10 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
+#include "cli/text_table.h"
 
 namespace syntra {
 
@@ -16,8 +18,15 @@ struct ResultsRow {
   Json deviations = nullptr;  // shaped as `tasks`: standard deviations over seeds; or null
 };
 
+// The row of a run's results.json, or of several seeds' as one (SpreadOfRuns); of null, a row
+// without results.
+ResultsRow RowOf(const std::string& name, const Json& results);
+
 // "cola 53.1  mrpc 88.2/84.1": values of a task between slashes, percentages with one digit after
 // the point, and "±0.4" after values with a deviation. A task that a row lacks is "-".
 std::string ResultsTable(std::span<const ResultsRow> rows);
+// The same as cells: the names of the columns, then the rows. The columns are those of the first
+// row with results.
+std::vector<TableRow> ResultsCells(std::span<const ResultsRow> rows);
 
 }  // namespace syntra

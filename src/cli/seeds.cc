@@ -3,10 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <vector>
+
 #include "base/error.h"
+#include "metrics/average.h"
 #include "train/run_directory.h"
 
 namespace syntra {
+namespace {
+
+// The number at this place of every run's results; nothing where one of them has none: a test file
+// may have come or changed between two runs.
+std::optional<Spread> SpreadAt(std::span<const Json> runs, const Json::json_pointer& at) {
+  std::vector<double> values;
+  for (const Json& run : runs) {
+    if (!run.contains(at) || !run.at(at).is_number()) return std::nullopt;
+    values.push_back(run.at(at).get<double>());
+  }
+  return SpreadOf(values);
+}
+
+}  // namespace
 
 Config OfSeed(Config config, int index, int seeds) {
   if (seeds == 1) return config;
@@ -21,6 +39,31 @@ void RequireNoRun(const Path& directory) {
   Fail(ExitCode::kConfig,
        "train.directory {} is that of a single run, which several would mix with; set another",
        directory.string());
+}
+
+Json SpreadOfRuns(std::span<const Json> runs) {
+  Json all = runs.front();
+  Json deviations = Json::object();
+  for (const char* part : {"tasks", "test"}) {
+    if (!all.contains(part)) continue;
+    Json means = Json::object();
+    for (const auto& [task, values] : all[part].items()) {
+      for (const auto& [name, value] : values.items()) {
+        const auto spread = SpreadAt(runs, Json::json_pointer() / part / task / name);
+        if (!spread) continue;
+        means[task][name] = spread->mean;
+        deviations[task][name] = spread->deviation;
+      }
+    }
+    all[part] = std::move(means);
+  }
+  const auto average = SpreadAt(runs, Json::json_pointer("/average"));
+  all["average"] = average ? Json(average->mean) : Json();
+  all["average_deviation"] = average ? Json(average->deviation) : Json();
+  all["deviations"] = deviations;
+  all["seeds"] = runs.size();
+  all.erase("best_steps");
+  return all;
 }
 
 }  // namespace syntra

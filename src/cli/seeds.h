@@ -2,7 +2,10 @@
 // Runs that differ only in their seeds.
 #pragma once
 
+#include <span>
+
 #include "base/file.h"
+#include "base/json.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
@@ -14,5 +17,9 @@ Config OfSeed(Config config, int index, int seeds);
 // Throws Error(kConfig) if the directory is that of a run: those of several seeds or mixers, which
 // lie in it, would mix with that run's files.
 void RequireNoRun(const Path& directory);
+
+// The results (results.json) of finetuning runs as one: means over the runs, and under "deviations"
+// and "average_deviation" their standard deviations. There is at least one run.
+Json SpreadOfRuns(std::span<const Json> runs);
 
 }  // namespace syntra

@@ -252,6 +252,10 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
 
 }  // namespace
 
+Json ReadResults(const Path& directory) {
+  return ParseJson(ReadWholeFile(directory / kResultsFile));
+}
+
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
                     std::optional<InitialModel> initial) {
   Finetuning finetuning(config);

@@ -14,6 +14,8 @@
 //   best/<task>/             the checkpoint with that best value
 #pragma once
 
+#include "base/file.h"
+#include "base/json.h"
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
@@ -23,6 +25,9 @@
 namespace syntra {
 
 inline constexpr char kResultsFile[] = "results.json";
+
+// The results in a run directory.
+Json ReadResults(const Path& directory);
 
 // As Train (train/trainer.h), for finetuning.
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,

@@ -26,5 +26,18 @@ TEST(MixerList, TheQuickStartsHasEveryKindOfMixer) {
             MixerConfig::descriptor()->FindOneofByName("kind")->field_count());
 }
 
+// They are models of their own, whose rows fit the tables.
+TEST(MixerList, TheEncodersFitTheTasksOfEncoders) {
+  for (const std::string task : {"ag_news", "imdb"}) {
+    std::set<std::string> texts;
+    for (const ListedMixer& mixer : ReadMixerList(kConfigs + "mixers/encoders.txt")) {
+      const Config config = LoadConfig(std::vector{kConfigs + "finetune/" + task + ".textproto"},
+                                       mixer.overrides, kForFinetuning);
+      EXPECT_TRUE(texts.insert(config.model().DebugString()).second) << mixer.name;
+    }
+    EXPECT_GE(texts.size(), 10u);
+  }
+}
+
 }  // namespace
 }  // namespace syntra

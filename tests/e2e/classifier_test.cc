@@ -12,21 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class Classifier : public ToyTask {
- protected:
-  // From scratch.
-  Arguments Alone(const std::string& name, const Arguments& settings = {}) const {
-    Arguments all{
-        "model {architecture: ENCODER_ONLY width: 32 encoder_layers: 2 vocabulary_size: "
-        "128 feed_forward {width: 64} mixer {attention {heads: 2 head_size: 16}} "
-        "classifier {classes: 2}}",
-        "data.tokenizer=" + tokenizer_.string(), "data.extra_ids=20", "data.pack=false"};
-    all.insert(all.end(), settings.begin(), settings.end());
-    Arguments command = Command(name, all, {"--from-scratch"});
-    command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
-    return command;
-  }
-};
+class Classifier : public ToyTask {};
 
 TEST_F(Classifier, LearnsATask) {
   for (const std::string pooling : {"MEAN", "FIRST"}) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `compare` as users run it: the table and its files; stopped and continued; with ranks and seeds;
-// a mixer that diverges; the mistakes that people make.
+// on tasks; a mixer that diverges; the mistakes that people make.
 #include <gmock/gmock.h>
 
 #include "run/run_status.h"
-#include "tests/e2e/tiny_run.h"
+#include "tests/e2e/toy_task.h"
 
 namespace syntra {
 namespace {
@@ -161,6 +161,94 @@ TEST_F(Compare, MistakesSayWhatToDo) {
   const Outcome outcome = Run(Command("all"));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr(List().string()));
+  EXPECT_FALSE(std::filesystem::exists(Directory("all")));
+}
+
+constexpr char kDot[] = "model.mixer.attention.term=[{ dot_product {} }]";
+constexpr char kTable[] = "model.mixer.attention.term=[{ factorized_random { max_length: 32 } }]";
+
+class CompareOnTasks : public ToyTask {
+ protected:
+  // The command that compares the mixers of a list, from a command of `finetune`.
+  Arguments With(const std::string& mixers, Arguments command, const Arguments& more = {}) const {
+    const Path list = scratch_ / "mixers.txt";
+    ReplaceFileDurably(list, mixers);
+    command.front() = "compare";
+    std::erase(command, "--from-scratch");
+    command.insert(command.end(), {"--mixers", list.string()});
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  static std::string TwoMixers() { return fmt::format("dot {}\ntable {}\n", kDot, kTable); }
+  Json Comparison(const std::string& name) const {
+    return ParseJson(File(name, "comparison.json"));
+  }
+};
+
+// What `finetune --from-scratch` alone gives with the same change.
+TEST_F(CompareOnTasks, EachMixerLearnsTheTasks) {
+  const Outcome outcome = Run(With(TwoMixers(), Alone("all")));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json mixers = Comparison("all").at("mixers");
+  ASSERT_THAT(mixers, SizeIs(2));
+  for (const Json& mixer : mixers) {
+    const std::string name = mixer.at("name");
+    ASSERT_EQ(Run(Alone("alone_" + name, {name == "dot" ? kDot : kTable})).code, 0);
+    EXPECT_EQ(mixer.at("results"), Results("alone_" + name));
+    EXPECT_EQ(Trace(Directory("all") / name, 12), Trace(Directory("alone_" + name), 12));
+    const Json curves = mixer.at("curves");
+    ASSERT_THAT(curves, SizeIs(2));
+    ASSERT_THAT(curves.at("toy/accuracy"), SizeIs(3));
+    EXPECT_EQ(curves.at("toy/accuracy")[2].at("step"), 12);
+    const Json values = mixer.at("results").at("tasks").at("toy");
+    EXPECT_THAT(outcome.out,
+                HasSubstr(fmt::format("  {:.1f}/{:.1f}  ", values.at("accuracy").get<double>(),
+                                      values.at("f1").get<double>())));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("mixer  average"));
+  EXPECT_THAT(outcome.out, HasSubstr("relative to dot"));
+  EXPECT_THAT(File("all", "comparison.html"), HasSubstr("toy/f1"));
+}
+
+TEST_F(CompareOnTasks, SeedsSpreadAndTheCommandContinues) {
+  const Arguments command = With(TwoMixers(), Alone("all"), {"--seeds", "2"});
+  const Outcome stopped = Run(command, {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@8"}});
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  const Outcome outcome = Run(command);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("±"));
+  const Json results = Comparison("all").at("mixers")[1].at("results");
+  std::vector<double> values;
+  for (const char* seed : {"all/table/seed-1", "all/table/seed-2"}) {
+    values.push_back(Results(seed)["tasks"]["toy"]["accuracy"]);
+  }
+  EXPECT_DOUBLE_EQ(results["tasks"]["toy"]["accuracy"], (values[0] + values[1]) / 2);
+  EXPECT_EQ(Run(command).out, outcome.out);
+}
+
+// Each mixer starts from the model that was pretrained with it.
+TEST_F(CompareOnTasks, MixersHaveStartsOfTheirOwn) {
+  Train("table", {kTable, "train.steps=4", "evaluation.every=0"});
+  Arguments command = Command("all");
+  command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
+  const std::string list = fmt::format("dot checkpoint.initial={}\ntable checkpoint.initial={}\n",
+                                       Directory("base").string(), Directory("table").string());
+  const Outcome outcome = Run(With(list, command));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(Run(Command("alone")).code, 0);
+  const Json mixers = Comparison("all").at("mixers");
+  EXPECT_EQ(mixers[0].at("results"), Results("alone"));
+  EXPECT_THAT(mixers[1].at("model").get<std::string>(), HasSubstr("factorized_random"));
+}
+
+TEST_F(CompareOnTasks, OnlyMistakesOfAMixerBearItsName) {
+  const Outcome common = Run(With(TwoMixers(), Alone("all", {"train.batch_size=0"})));
+  EXPECT_EQ(common.code, 2);
+  EXPECT_THAT(common.err, HasSubstr("train.batch_size"));
+  EXPECT_THAT(common.err, testing::Not(HasSubstr("the mixer")));
+  const Outcome own = Run(With("dot model.width=0\n", Alone("all")));
+  EXPECT_EQ(own.code, 2);
+  EXPECT_THAT(own.err, HasSubstr("the mixer dot"));
   EXPECT_FALSE(std::filesystem::exists(Directory("all")));
 }
 
