@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 if importlib.util.find_spec("torch") is None:
-    print("skipped: this Python has no torch")
+    print("[  SKIPPED ] this Python has no torch")
     sys.exit(77)
 
 HERE = Path(__file__).resolve().parent

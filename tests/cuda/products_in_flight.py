@@ -160,7 +160,7 @@ def main() -> int:
     parser.add_argument("objects", nargs="+", metavar="OBJECT")
     arguments = parser.parse_args()
     if shutil.which(arguments.cuobjdump) is None:
-        print("skipped: the CUDA toolkit has no cuobjdump here")
+        print("[  SKIPPED ] the CUDA toolkit has no cuobjdump here")
         return SKIPPED
     count, wrong = 0, 0
     for path in arguments.objects:

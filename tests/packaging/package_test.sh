@@ -8,9 +8,9 @@ readonly BUILD=$1 VERSION=$2
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 readonly SKIPPED=77
 
-for tool in dpkg-deb dpkg-shlibdeps cpack; do
+for tool in dpkg-deb dpkg-shlibdeps file cpack; do
   if ! command -v "$tool" >/dev/null; then
-    echo "Skipped: $tool is not installed"
+    echo "[  SKIPPED ] $tool is not installed"
     exit $SKIPPED
   fi
 done
