@@ -183,8 +183,7 @@ class Preparation {
       const TokenShard shard(task.shard, /*verify=*/false);
       const auto bytes = static_cast<int64_t>(std::filesystem::file_size(task.source));
       return !MismatchOf(shard.facts(), wanted_, {.bytes = bytes, .digest = {}});
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::kData) throw;
+    } catch (const ShardError&) {
       return false;
     }
   }
@@ -236,10 +235,8 @@ class Preparation {
       const bool is_comparable =
           facts.tokenizer == tokenizer_.digest() && facts.settings == settings_;
       if (options_.keeps_content && is_comparable) *content = shard.content();
-    } catch (const Error& error) {
-      // Other errors, such as a shortage of memory, do not mean that the shard is damaged.
-      if (error.code() != ExitCode::kData) throw;
-      Log().warn("making a token shard again: {}", error.what());
+    } catch (const ShardError& error) {
+      Log().warn("making a token shard again: {}", error.problem());
       return false;
     }
     if (mismatch && !options_.replaces_shards) RefuseToReplace(*mismatch, task);

@@ -34,8 +34,7 @@ std::optional<TokenShard> OpenShard(const Path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     return TokenShard(path, /*verify=*/false);
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::kData) throw;
+  } catch (const ShardError&) {
     return std::nullopt;  // damaged, and made again
   }
 }

@@ -43,11 +43,12 @@ std::span<const std::byte> BytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-[[noreturn]] void FailShard(const Path& path, std::string_view reason) {
-  Fail(ExitCode::kData, "{}: {}; remove it and prepare the corpus again", path.string(), reason);
-}
-
 }  // namespace
+
+ShardError::ShardError(const Path& path, const std::string& reason)
+    : Error(ExitCode::kData,
+            fmt::format("{}: {}; remove it and prepare the corpus again", path.string(), reason)),
+      problem_(path.string() + ": " + reason) {}
 
 TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
     : path_(std::move(path)),
@@ -132,31 +133,33 @@ TokenShard::TokenShard(const Path& path, bool verify, const std::function<void()
     : map_(path, ExitCode::kData) {
   const auto bytes = map_.bytes();
   if (bytes.size() < sizeof(Preamble) + sizeof(Trailer))
-    FailShard(path, "too short for a token shard");
+    throw ShardError(path, "too short for a token shard");
   Preamble preamble;
   std::memcpy(&preamble, bytes.data(), sizeof preamble);
-  if (std::memcmp(preamble.magic, kMagic, sizeof kMagic) != 0) FailShard(path, "not a token shard");
+  if (std::memcmp(preamble.magic, kMagic, sizeof kMagic) != 0)
+    throw ShardError(path, "not a token shard");
   if (preamble.version != kShardVersion) {
-    FailShard(path, fmt::format("token shard of version {}, this program reads {}",
-                                preamble.version, kShardVersion));
+    throw ShardError(path, fmt::format("token shard of version {}, this program reads {}",
+                                       preamble.version, kShardVersion));
   }
   if (preamble.token_bytes != 2 && preamble.token_bytes != 4) {
-    FailShard(path, fmt::format("{} bytes a token", preamble.token_bytes));
+    throw ShardError(path, fmt::format("{} bytes a token", preamble.token_bytes));
   }
   token_bytes_ = preamble.token_bytes;
   Trailer trailer;
   std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
   if (std::memcmp(trailer.magic, kMagic, sizeof kMagic) != 0) {
-    FailShard(path, "cut short or damaged: no trailer at its end");
+    throw ShardError(path, "cut short or damaged: no trailer at its end");
   }
   // These bounds keep the sums below from overflowing.
   const uint64_t limit = bytes.size();
-  if (trailer.documents > limit || trailer.tokens > limit) FailShard(path, "impossible counts");
+  if (trailer.documents > limit || trailer.tokens > limit)
+    throw ShardError(path, "impossible counts");
   const uint64_t offsets_at = AlignUp(sizeof(Preamble) + trailer.tokens * token_bytes_, kAlignment);
   const uint64_t trailer_at =
       AlignUp(offsets_at + (trailer.documents + 1) * sizeof(uint64_t), kAlignment);
   if (trailer_at + sizeof(Trailer) != bytes.size())
-    FailShard(path, "size does not match its counts");
+    throw ShardError(path, "size does not match its counts");
   if (verify) {
     DigestStream digest;
     for (size_t at = 0; at < trailer_at; at += kDigestBytes) {
@@ -166,7 +169,7 @@ TokenShard::TokenShard(const Path& path, bool verify, const std::function<void()
     content_ = digest.Finish();
     digest.Add(bytes.subspan(trailer_at, offsetof(Trailer, digest)));
     if (digest.Finish() != trailer.digest) {
-      FailShard(path, "damaged: its digest does not match its content");
+      throw ShardError(path, "damaged: its digest does not match its content");
     }
   }
   facts_ = {trailer.documents,    trailer.tokens, trailer.empty_documents, trailer.bad_records,
@@ -178,7 +181,8 @@ TokenShard::TokenShard(const Path& path, bool verify, const std::function<void()
   for (uint64_t i = 0; i < trailer.documents && increasing; ++i) {
     increasing = offsets_[i] < offsets_[i + 1];
   }
-  if (!increasing) FailShard(path, "document offsets do not increase from 0 to the token count");
+  if (!increasing)
+    throw ShardError(path, "document offsets do not increase from 0 to the token count");
 }
 
 uint32_t TokenShard::LargestToken() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/error.h"
 #include "base/file.h"
 
 namespace syntra {
@@ -57,10 +58,21 @@ class TokenShardWriter {
   bool committed_ = false;
 };
 
+// A file that is no token shard that this program can read.
+class ShardError : public Error {
+ public:
+  ShardError(const Path& path, const std::string& reason);
+  // The file and the reason, without what to do about them.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string problem_;
+};
+
 class TokenShard {
  public:
-  // Throws Error(kData) that names the file and the reason: not a shard, another version,
-  // truncated, contradictory counts or (with `verify`) a wrong digest.
+  // Throws ShardError: not a shard, another version, truncated, contradictory counts or (with
+  // `verify`) a wrong digest.
   // `after_block` is called now and then while the digest is computed.
   explicit TokenShard(const Path& path, bool verify = true,
                       const std::function<void()>& after_block = {});

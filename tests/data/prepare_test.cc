@@ -171,6 +171,11 @@ TEST(Prepare, WhatHasNotChangedIsNotRead) {
   // A reader of the shard finds the damage and says what to do.
   const std::string damage = DataErrorOf([&] { TokenShard{shard}; });
   EXPECT_NE(damage.find("remove it and prepare the corpus again"), std::string::npos) << damage;
+  try {
+    TokenShard{shard};
+  } catch (const ShardError& error) {  // whoever makes it again does not say so
+    EXPECT_EQ(error.problem(), shard.string() + ": damaged: its digest does not match its content");
+  }
   std::filesystem::remove(shard);
   EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
 

@@ -226,6 +226,17 @@ TEST_F(CompareOnTasks, SeedsSpreadAndTheCommandContinues) {
   EXPECT_EQ(Run(command).out, outcome.out);
 }
 
+TEST_F(CompareOnTasks, TwoRanksAreOne) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  ASSERT_EQ(Run(With(TwoMixers(), Alone("one"))).code, 0);
+  const Outcome two = Run(With(TwoMixers(), Alone("two")), {.ranks = 2});
+  ASSERT_EQ(two.code, 0) << two.err;
+  for (const int mixer : {0, 1}) {
+    EXPECT_EQ(Comparison("one")["mixers"][mixer]["results"],
+              Comparison("two")["mixers"][mixer]["results"]);
+  }
+}
+
 // Each mixer starts from the model that was pretrained with it.
 TEST_F(CompareOnTasks, MixersHaveStartsOfTheirOwn) {
   Train("table", {kTable, "train.steps=4", "evaluation.every=0"});
