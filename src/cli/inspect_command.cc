@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra inspect data|checkpoint|memory|shards
+// syntra inspect data|checkpoint|checkpoints|memory|shards
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <span>
@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "checkpoint/read.h"
 #include "cli/checkpoint_options.h"
+#include "cli/checkpoint_states.h"
 #include "cli/commands.h"
 #include "cli/report_options.h"
 #include "cli/run_config.h"
@@ -67,6 +68,55 @@ Action SetUpCheckpoint(CLI::App& app) {
     fmt::print("{} tensors, {}; every file matches its digest\n", checkpoint.tensors().size(),
                HumanBytes(bytes));
     return ExitCode::kDone;
+  };
+}
+
+void PrintState(const CheckpointState& state, size_t width) {
+  fmt::print("{:{}}  {:>9}  {}\n", Printable(state.path.string()), width, HumanBytes(state.bytes),
+             state.problem.empty() ? fmt::format("step {}, intact", WithThousands(state.step))
+                                   : Printable(state.problem));
+  std::fflush(stdout);  // the next one may take long to read
+}
+
+Json JsonOf(const CheckpointState& state) {
+  const bool intact = state.problem.empty();
+  return {{"path", state.path.string()},
+          {"step", intact ? Json(state.step) : Json()},
+          {"bytes", state.bytes},
+          {"intact", intact},
+          {"problem", intact ? Json() : Json(state.problem)}};
+}
+
+// Ends as if the first damaged checkpoint had been needed.
+Action SetUpCheckpoints(CLI::App& app) {
+  struct Options {
+    std::string directory;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  app.add_option("--checkpoint,directory", options->directory,
+                 "Run directory, directory of checkpoints, or checkpoint")
+      ->required()
+      ->type_name("DIR");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] {
+    const std::vector<Path> paths = AllCheckpointsAt(options->directory);
+    size_t width = 0, damaged = 0;
+    for (const Path& path : paths) width = std::max(width, path.string().size());
+    Json list = Json::array();
+    for (const Path& path : paths) {
+      const CheckpointState state = StateOfCheckpoint(path);
+      if (!state.problem.empty()) ++damaged;
+      if (!options->json) PrintState(state, width);
+      list.push_back(JsonOf(state));
+    }
+    if (options->json) {
+      fmt::print("{}\n", JsonText({{"checkpoints", list}}));
+    } else {
+      fmt::print("{} of {} intact\n", paths.size() - damaged,
+                 Counted(std::ssize(paths), "checkpoint"));
+    }
+    return damaged == 0 ? ExitCode::kDone : ExitCode::kCheckpoint;
   };
 }
 
@@ -285,10 +335,12 @@ Action SetUpShards(CLI::App& app) {
 
 Action SetUpInspect(CLI::App& app) {
   return SetUpParts(
-      app, {{"data", "Show examples as text", SetUpData},
-            {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
-            {"memory", "List the tensors in memory at the peak of a training step", SetUpMemory},
-            {"shards", "List the parameters that each rank updates", SetUpShards}});
+      app,
+      {{"data", "Show examples as text", SetUpData},
+       {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
+       {"checkpoints", "List the checkpoints of a run and tell which are intact", SetUpCheckpoints},
+       {"memory", "List the tensors in memory at the peak of a training step", SetUpMemory},
+       {"shards", "List the parameters that each rank updates", SetUpShards}});
 }
 
 }  // namespace syntra

@@ -24,7 +24,7 @@ class Finetuning : public Workload {
       : directory_{config.train().directory()},
         predictions_(directory_.root / "predictions"),
         submission_(directory_.root / "submission"),
-        best_(directory_.root / "best", directory_.checkpoints()) {}
+        best_(directory_.best(), directory_.checkpoints()) {}
 
   // The examples are read into memory at each start.
   bool Prepare(RunContext&) override { return true; }

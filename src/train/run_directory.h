@@ -25,6 +25,8 @@ struct RunDirectory {
   bool is_run() const { return Exists(description()); }
   Path config() const { return root / "config.textproto"; }
   Path checkpoints() const { return root / kCheckpointsFolder; }
+  // Of finetuning: a directory of checkpoints for each task (best_checkpoints.h).
+  Path best() const { return root / "best"; }
   Path metrics() const { return root / "metrics.jsonl"; }
   Path events() const { return root / "events.jsonl"; }
   Path samples() const { return root / "samples.jsonl"; }

@@ -97,6 +97,39 @@ TEST_F(Portable, ACheckpointIsCompleteWhereverItIs) {
   EXPECT_NE(inspect.out.find(", in tokenizer.model"), std::string::npos) << inspect.out;
 }
 
+// All of a run's, each read whole; looking changes none of them.
+TEST_F(Portable, CheckpointsAreListedWithTheirStates) {
+  Train("run", {"train.steps=6", "checkpoint.every=3"});
+  const Path best = Directory("run") / "best" / "toy" / "step-0000000003";
+  CreateDirectories(best.parent_path());
+  std::filesystem::copy(CheckpointPath("run", 3), best);
+  const auto list = [&](const Path& place) {
+    return Run({"inspect", "checkpoints", "--json", place.string()});
+  };
+  const Outcome good = list(Directory("run"));
+  EXPECT_EQ(good.code, 0) << good.err;
+  const Json all = ParseJson(good.out).at("checkpoints");
+  ASSERT_EQ(all.size(), 3u);
+  for (const auto& [i, step] : {std::pair{0, 6}, {1, 3}, {2, 3}}) {
+    EXPECT_EQ(all[i].at("step"), step);
+    EXPECT_EQ(all[i].at("intact"), true);
+  }
+  EXPECT_EQ(all[2].at("path"), best.string());
+  Damage(CheckpointPath("run", 6));
+  const Outcome bad = list(Directory("run"));
+  EXPECT_EQ(bad.code, 5);
+  const Json states = ParseJson(bad.out).at("checkpoints");
+  EXPECT_THAT(states[0].at("problem").get<std::string>(), HasSubstr("step-0000000006"));
+  EXPECT_EQ(states[1], all[1]);
+  const Outcome text = Run({"inspect", "checkpoints", Directory("run").string()});
+  EXPECT_EQ(text.code, 5);
+  EXPECT_THAT(text.out, HasSubstr("step 3, intact"));
+  EXPECT_THAT(text.out, HasSubstr("2 of 3 checkpoints intact"));
+  EXPECT_EQ(list(CheckpointPath("run", 3)).code, 0);
+  EXPECT_EQ(list(scratch_).code, 5);
+  EXPECT_TRUE(HasCheckpoint("run", 6));
+}
+
 TEST_F(Portable, AnotherTokenizerIsAnError) {
   Train("run", {"train.steps=6"});
   const double perplexity = Perplexity(Eval(Directory("run")));

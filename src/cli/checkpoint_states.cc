@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/checkpoint_states.h"
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "checkpoint/recover.h"
+#include "train/run_directory.h"
+
+namespace syntra {
+
+std::vector<Path> AllCheckpointsAt(const Path& place) {
+  if (!Exists(place)) Fail(ExitCode::kCheckpoint, "{} does not exist", place.string());
+  std::vector<Path> paths = CheckpointsAt(place);
+  const Path best = RunDirectory{place}.best();
+  if (std::filesystem::is_directory(best)) {
+    for (const Path& task : ListDirectory(best)) {
+      const std::vector<Path> of_task = CheckpointsAt(task);
+      paths.insert(paths.end(), of_task.begin(), of_task.end());
+    }
+  }
+  if (paths.empty()) Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", place.string());
+  return paths;
+}
+
+CheckpointState StateOfCheckpoint(const Path& path) {
+  CheckpointState state{.path = path, .bytes = BytesBelow(path)};
+  try {
+    state.step = Checkpoint(path).info().step;
+  } catch (const OutOfMemory&) {
+    throw;  // says nothing about the checkpoint
+  } catch (const Error& error) {
+    state.problem = error.what();
+  }
+  return state;
+}
+
+}  // namespace syntra
