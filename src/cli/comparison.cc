@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -49,13 +50,17 @@ std::string NameCell(const Comparison& comparison, const MixerResult& mixer) {
   return fmt::format("{} ({} of {} diverged)", mixer.name, mixer.diverged, comparison.seeds);
 }
 
-// The names of the mixers and what they are compared by: the columns on the left.
+// The names of the mixers and what they are compared by: the columns on the left. Tasks have a last
+// row of what they are to be compared with.
 std::vector<TableRow> Scores(const Comparison& comparison) {
   if (comparison.of_tasks) {
     std::vector<ResultsRow> rows;
     for (const MixerResult& mixer : comparison.mixers) {
       rows.push_back(RowOf(NameCell(comparison, mixer), mixer.results));
     }
+    const auto with_results =
+        std::ranges::find_if_not(comparison.mixers, &Json::is_null, &MixerResult::results);
+    if (with_results != comparison.mixers.end()) rows.push_back(MajorityRow(with_results->results));
     return ResultsCells(rows);
   }
   std::vector<TableRow> rows = {{"", "log-perplexity"}};
@@ -77,10 +82,13 @@ std::vector<TableRow> TableOf(const Comparison& comparison) {
     row.insert(row.end(), more.begin(), more.end());
   };
   rows[0][0] = "mixer";
-  append(rows[0], {"steps/s", "relative to " + comparison.mixers.front().name, "parameters",
-                   "FLOPs/step", "memory"});
-  for (size_t i = 0; i < comparison.mixers.size(); ++i) {
-    append(rows[i + 1], Costs(comparison, comparison.mixers[i]));
+  const TableRow costs = {"steps/s", "relative to " + comparison.mixers.front().name, "parameters",
+                          "FLOPs/step", "memory"};
+  append(rows[0], costs);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const bool is_mixer = i <= comparison.mixers.size();
+    append(rows[i],
+           is_mixer ? Costs(comparison, comparison.mixers[i - 1]) : TableRow(costs.size(), "-"));
   }
   return rows;
 }

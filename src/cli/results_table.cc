@@ -31,6 +31,12 @@ ResultsRow RowOf(const std::string& name, const Json& results) {
           .deviations = results.value("deviations", Json())};
 }
 
+ResultsRow MajorityRow(const Json& results) {
+  return {.name = "majority class",
+          .tasks = results["majority"],
+          .average = results.value("majority_average", Json())};
+}
+
 std::string ResultsTable(std::span<const ResultsRow> rows) { return TextTable(ResultsCells(rows)); }
 
 std::vector<TableRow> ResultsCells(std::span<const ResultsRow> rows) {

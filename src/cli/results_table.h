@@ -22,6 +22,9 @@ struct ResultsRow {
 // without results.
 ResultsRow RowOf(const std::string& name, const Json& results);
 
+// What the commonest answer of each task would give.
+ResultsRow MajorityRow(const Json& results);
+
 // "cola 53.1  mrpc 88.2/84.1": values of a task between slashes, percentages with one digit after
 // the point, and "±0.4" after values with a deviation. A task that a row lacks is "-".
 std::string ResultsTable(std::span<const ResultsRow> rows);
