@@ -61,66 +61,76 @@ class Preparation {
       : options_(options),
         tokenizer_(tokenizer),
         settings_(SettingsDigest(options.text_field, tokenizer)),
+        tasks_(ShardTasks(options)),
         wanted_{tokenizer.digest(), settings_, options.on_bad_record} {}
 
   PrepareResult Run() {
-    const std::vector<ShardTask> tasks = ShardTasks(options_);
     CreateDirectories(options_.directory);
     is_read_only_ = access(options_.directory.c_str(), W_OK) != 0;
     // Other processes may be writing here. None of them pauses for as long as an hour.
     RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
-    progress_.shards_total = static_cast<int64_t>(tasks.size());
-    PrepareResult result;
-    result.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
-    result.index.shards.resize(tasks.size());
-    const auto finish = [&](size_t i, bool built, IndexEntry entry) {
-      ++(built ? result.built : result.kept);
-      ++progress_.shards_done;
-      Report();
-      result.index.shards[i] = std::move(entry);
-    };
-    const auto made = [&](const ShardTask& task) {
-      return EntryOf(TokenShard(task.shard, /*verify=*/false), task.source);
-    };
-    const auto make = [&](const PendingTask& pending, const ShardClaim& claim) {
-      const ShardTask& task = tasks[pending.index];
-      claim_ = &claim;
-      const int64_t source_time = SettledTime(task.source);
-      const bool built = !WasMadeMeanwhile(task, pending) && BuildUnlessFinished(task);
-      IndexEntry entry = made(task);
-      entry.file_time = SettledTime(task.shard);
-      entry.source_time = source_time;
-      claim_ = nullptr;
-      finish(pending.index, built, std::move(entry));
-    };
-    std::vector<PendingTask> all_pending, elsewhere;
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      if (const IndexEntry* entry = FindUnchanged(tasks[i])) {
-        finish(i, false, *entry);
-      } else {
-        all_pending.push_back({i, SettledTime(tasks[i].source), ChangeTime(tasks[i].shard)});
-      }
-    }
-    for (const PendingTask& pending : all_pending) {
-      const ShardTask& task = tasks[pending.index];
+    progress_.shards_total = static_cast<int64_t>(tasks_.size());
+    result_.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
+    result_.index.shards.resize(tasks_.size());
+    std::vector<PendingTask> elsewhere;
+    for (const PendingTask& pending : FinishUnchanged()) {
+      const ShardTask& task = tasks_[pending.index];
       if (is_read_only_ && IsFinishedNow(task)) {
-        finish(pending.index, false, made(task));
+        Finish(pending.index, false, EntryNow(task));
       } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(task.shard)) {
-        make(pending, *claim);
+        Make(pending, *claim);
       } else {
         elsewhere.push_back(pending);
       }
     }
     for (const PendingTask& pending : elsewhere) {
-      make(pending, WaitForClaim(tasks[pending.index].shard));
+      Make(pending, WaitForClaim(tasks_[pending.index].shard));
     }
-    ReportEmpty(result.index);
-    if (!is_read_only_ && result.index != previous_) WriteIndex(options_.directory, result.index);
-    return result;
+    ReportEmpty(result_.index);
+    if (!is_read_only_ && result_.index != previous_) {
+      WriteIndex(options_.directory, result_.index);
+    }
+    return std::move(result_);
   }
 
  private:
+  // Returns the tasks whose shards must be looked at or made.
+  std::vector<PendingTask> FinishUnchanged() {
+    std::vector<PendingTask> pending;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      if (const IndexEntry* entry = FindUnchanged(tasks_[i])) {
+        Finish(i, false, *entry);
+      } else {
+        pending.push_back({i, SettledTime(tasks_[i].source), ChangeTime(tasks_[i].shard)});
+      }
+    }
+    return pending;
+  }
+
+  void Finish(size_t i, bool built, IndexEntry entry) {
+    ++(built ? result_.built : result_.kept);
+    ++progress_.shards_done;
+    Report();
+    result_.index.shards[i] = std::move(entry);
+  }
+
+  static IndexEntry EntryNow(const ShardTask& task) {
+    return EntryOf(TokenShard(task.shard, /*verify=*/false), task.source);
+  }
+
+  void Make(const PendingTask& pending, const ShardClaim& claim) {
+    const ShardTask& task = tasks_[pending.index];
+    claim_ = &claim;
+    const int64_t source_time = SettledTime(task.source);
+    const bool built = !WasMadeMeanwhile(task, pending) && BuildUnlessFinished(task);
+    IndexEntry entry = EntryNow(task);
+    entry.file_time = SettledTime(task.shard);
+    entry.source_time = source_time;
+    claim_ = nullptr;
+    Finish(pending.index, built, std::move(entry));
+  }
+
   // The index of an earlier call for the same tokenizer and settings, or an empty one.
   void ReadPreviousIndex() {
     try {
@@ -382,7 +392,9 @@ class Preparation {
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   Digest settings_;
+  std::vector<ShardTask> tasks_;
   ShardSettings wanted_;
+  PrepareResult result_;
   PrepareProgress progress_;
   CorpusIndex previous_;
   bool is_read_only_ = false;                           // the directory, to this process
