@@ -29,7 +29,8 @@ CheckpointState StateOfCheckpoint(const Path& path) {
   } catch (const OutOfMemory&) {
     throw;  // says nothing about the checkpoint
   } catch (const Error& error) {
-    state.problem = error.what();
+    const std::string_view text = error.what();
+    state.problem = text.substr(0, text.find('\n'));  // without what was done meanwhile
   }
   return state;
 }
