@@ -24,17 +24,26 @@
 namespace syntra {
 namespace {
 
-Action SetUpCheckpoint(CLI::App& app) {
-  struct Options {
-    std::string directory;
-    bool json = false;
-  };
-  const auto options = std::make_shared<Options>();
-  app.add_option("--checkpoint,checkpoint", options->directory,
-                 "Checkpoint, or a directory of checkpoints, of which the newest valid one is used")
+struct PlaceOptions {
+  std::string directory;
+  bool json = false;
+};
+
+// Adds --checkpoint, which is also an argument of the name `argument`, and --json.
+std::shared_ptr<PlaceOptions> AddPlaceOptions(CLI::App& app, const std::string& argument,
+                                              const std::string& description) {
+  const auto options = std::make_shared<PlaceOptions>();
+  app.add_option("--checkpoint," + argument, options->directory, description)
       ->required()
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");
+  return options;
+}
+
+Action SetUpCheckpoint(CLI::App& app) {
+  const auto options = AddPlaceOptions(
+      app, "checkpoint",
+      "Checkpoint, or a directory of checkpoints, of which the newest valid one is used");
   return [options] {
     const Checkpoint checkpoint = OpenCheckpoint(options->directory);
     if (options->json) {
@@ -89,16 +98,8 @@ Json JsonOf(const CheckpointState& state) {
 
 // Ends as if the first damaged checkpoint had been needed.
 Action SetUpCheckpoints(CLI::App& app) {
-  struct Options {
-    std::string directory;
-    bool json = false;
-  };
-  const auto options = std::make_shared<Options>();
-  app.add_option("--checkpoint,directory", options->directory,
-                 "Run directory, directory of checkpoints, or checkpoint")
-      ->required()
-      ->type_name("DIR");
-  app.add_flag("--json", options->json, "Print JSON");
+  const auto options =
+      AddPlaceOptions(app, "directory", "Run directory, directory of checkpoints, or checkpoint");
   return [options] {
     const std::vector<Path> paths = AllCheckpointsAt(options->directory);
     size_t width = 0, damaged = 0;
