@@ -4,12 +4,12 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "checkpoint/recover.h"
+#include "cli/checkpoint_options.h"
 #include "train/run_directory.h"
 
 namespace syntra {
 
 std::vector<Path> AllCheckpointsAt(const Path& place) {
-  if (!Exists(place)) Fail(ExitCode::kCheckpoint, "{} does not exist", place.string());
   std::vector<Path> paths = CheckpointsAt(place);
   const Path best = RunDirectory{place}.best();
   if (std::filesystem::is_directory(best)) {
@@ -18,7 +18,7 @@ std::vector<Path> AllCheckpointsAt(const Path& place) {
       paths.insert(paths.end(), of_task.begin(), of_task.end());
     }
   }
-  if (paths.empty()) Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", place.string());
+  if (paths.empty()) OpenCheckpoint(place);  // throws, saying what there is instead
   return paths;
 }
 

@@ -18,7 +18,7 @@ struct CheckpointState {
 };
 
 // Every checkpoint of a run directory, newest first, then the best ones of its tasks; or those of a
-// directory of checkpoints, or a single one. Their contents are not read. Throws Error(kCheckpoint)
+// directory of checkpoints, or a single one. Their contents are not read. Throws as OpenCheckpoint
 // if there is none.
 std::vector<Path> AllCheckpointsAt(const Path& place);
 

@@ -35,36 +35,49 @@ struct ComparedMixer {
   Config config;  // of its run; with several seeds, what they have in common
 };
 
-// The configuration of a mixer's run, which learns tasks from scratch if no model is named.
-Config LoadMixer(const ConfigOptions& options, Watchdog& watchdog) {
-  if (!NamesTasks(options)) return LoadForPretraining(options);
-  const std::string initial =
-      ReadUnchecked(options.Files(), options.overrides).checkpoint().initial();
-  // All of the model is read.
-  const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0, BytesBelow(initial));
-  return LoadForFinetuning(options, {.from_scratch = initial.empty()}).config;
-}
+// What the mixers have in common, and what each makes of it.
+class Recipe {
+ public:
+  Recipe(const ConfigOptions& common, Path root, Watchdog& watchdog)
+      : common_(common), root_(std::move(root)), watchdog_(watchdog) {}
 
-// The common configuration with what the mixer changes, and a directory of its own.
-ConfigOptions RecipeFor(const ListedMixer& mixer, const Path& root, ConfigOptions common) {
-  common.overrides.insert(common.overrides.end(), mixer.overrides.begin(), mixer.overrides.end());
-  if (root.empty()) return common;  // which is an error, told when the recipe is loaded
-  Config own;
-  own.mutable_train()->set_directory((root / mixer.name).string());
-  common.overrides.push_back(MinimalConfigText(own));
-  return common;
-}
-
-// Whether the mixer's line has nothing to do with an error, since it comes without the line, too.
-bool ComesWithout(const ListedMixer& mixer, const Error& error, const Path& root,
-                  const ConfigOptions& common, Watchdog& watchdog) {
-  try {
-    LoadMixer(RecipeFor({mixer.name, {}}, root, common), watchdog);
-  } catch (const Error& without) {
-    return std::string_view(without.what()) == error.what();
+  // The configuration of a mixer's run, which learns tasks from scratch if no model is named.
+  Config With(const ListedMixer& mixer) const {
+    const ConfigOptions options = OptionsWith(mixer);
+    const std::string initial =
+        ReadUnchecked(options.Files(), options.overrides).checkpoint().initial();
+    // All of the model is read.
+    const Watchdog::Phase phase(watchdog_, RunPhase::kLoad, 0, BytesBelow(initial));
+    return LoadForTraining(options, {.from_scratch = NamesTasks(options) && initial.empty()})
+        .config;
   }
-  return false;
-}
+
+  // Whether loading fails with this error without the mixer's line, too.
+  bool FailsWithout(const ListedMixer& mixer, const Error& error) const {
+    try {
+      With({mixer.name, {}});
+    } catch (const Error& without) {
+      return std::string_view(without.what()) == error.what();
+    }
+    return false;
+  }
+
+ private:
+  ConfigOptions OptionsWith(const ListedMixer& mixer) const {
+    ConfigOptions options = common_;
+    std::vector<std::string>& overrides = options.overrides;
+    overrides.insert(overrides.end(), mixer.overrides.begin(), mixer.overrides.end());
+    if (root_.empty()) return options;  // which is an error, told when it is loaded
+    Config own;
+    own.mutable_train()->set_directory((root_ / mixer.name).string());
+    overrides.push_back(MinimalConfigText(own));
+    return options;
+  }
+
+  const ConfigOptions& common_;
+  Path root_;
+  Watchdog& watchdog_;
+};
 
 // All share the corpus: what it comes to in tokens does not depend on the mixer.
 std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& watchdog) {
@@ -73,12 +86,13 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& w
   const Config read = ReadUnchecked(common.Files(), common.overrides);
   const RunDirectory directory{read.train().directory()};
   RequireNoRun(directory.root);
+  const Recipe recipe(common, directory.root, watchdog);
   std::vector<ComparedMixer> mixers;
   for (const ListedMixer& listed : ReadMixerList(options.mixers)) {
     try {
-      mixers.push_back({listed, LoadMixer(RecipeFor(listed, directory.root, common), watchdog)});
+      mixers.push_back({listed, recipe.With(listed)});
     } catch (const Error& error) {
-      if (ComesWithout(listed, error, directory.root, common, watchdog)) throw;
+      if (recipe.FailsWithout(listed, error)) throw;
       Fail(error.code(), "{}: the mixer {}:\n{}", options.mixers, listed.name, error.what());
     }
     Config& config = mixers.back().config;
@@ -99,11 +113,6 @@ void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers,
   }
   CheckAgreement(ranks, facts, ExitCode::kConfig, "mixers",
                  "start all ranks with the same --mixers and --seeds");
-}
-
-RunOutcome TrainOnTasks(const Config& config, Communicator& ranks, Backend& backend,
-                        Watchdog& watchdog) {
-  return Finetune(config, ranks, backend, watchdog);
 }
 
 class Comparer {
@@ -150,8 +159,10 @@ class Comparer {
   // nullopt if the run diverged and all ranks know it: the other mixers can still be compared.
   std::optional<ExitCode> Train(const Config& config) {
     try {
-      const auto train = HasTasks(config.data()) ? TrainOnTasks : Pretrain;
-      return train(config, ranks_, backend_, watchdog_).code;
+      const RunOutcome outcome = HasTasks(config.data())
+                                     ? Finetune(config, ranks_, backend_, watchdog_)
+                                     : Pretrain(config, ranks_, backend_, watchdog_);
+      return outcome.code;
     } catch (const Error& error) {
       const bool all_know = ranks_.size() == 1 || dynamic_cast<const CommonError*>(&error);
       if (error.code() != ExitCode::kDiverged || !all_know) throw;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
 
 #include "base/text.h"
 #include "cli/curves_svg.h"
@@ -177,13 +176,11 @@ std::map<std::string, Curve> MixerResult::Curves() const {
     if (!curve.empty()) curves[name] = std::move(curve);
   };
   add(kLogPerplexity, [](const RunHistory& history) -> const Curve& { return history.validation; });
-  std::set<std::string> metrics;
-  for (const RunHistory& history : histories) {
-    for (const auto& [name, curve] : history.metrics) metrics.insert(name);
-  }
-  for (const std::string& name : metrics) {
-    add(name, [&](const RunHistory& history) -> const Curve& {
-      return CurveNamed(history.metrics, name);
+  if (histories.empty()) return curves;
+  // A metric that the first run lacks has no mean.
+  for (const auto& metric : histories.front().metrics) {
+    add(metric.first, [&](const RunHistory& history) -> const Curve& {
+      return CurveNamed(history.metrics, metric.first);
     });
   }
   return curves;

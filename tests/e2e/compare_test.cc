@@ -12,6 +12,14 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
+// The command that compares the mixers of a list, from a command that trains one of them.
+Arguments ComparisonBy(Arguments command, const Path& list, const Arguments& more) {
+  command.front() = "compare";
+  command.insert(command.end(), {"--mixers", list.string()});
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
 class Compare : public TinyRun {
  protected:
   void SetUp() override {
@@ -26,12 +34,9 @@ class Compare : public TinyRun {
   Path List() const { return scratch_ / "mixers.txt"; }
 
   Arguments Command(const std::string& name, const Arguments& more = {}) const {
-    Arguments arguments = Pretrain(
-        name, {"train.steps=6", "evaluation.every=3", "train.threads=1", "data.prepared="});
-    arguments.front() = "compare";
-    arguments.insert(arguments.end(), {"--mixers", List().string()});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return ComparisonBy(Pretrain(name, {"train.steps=6", "evaluation.every=3", "train.threads=1",
+                                        "data.prepared="}),
+                        List(), more);
   }
   Json Results(const std::string& name) const {
     return ParseJson(ReadWholeFile(Directory(name) / "comparison.json"));
@@ -169,15 +174,12 @@ constexpr char kTable[] = "model.mixer.attention.term=[{ factorized_random { max
 
 class CompareOnTasks : public ToyTask {
  protected:
-  // The command that compares the mixers of a list, from a command of `finetune`.
+  // From a command of `finetune`.
   Arguments With(const std::string& mixers, Arguments command, const Arguments& more = {}) const {
     const Path list = scratch_ / "mixers.txt";
     ReplaceFileDurably(list, mixers);
-    command.front() = "compare";
     std::erase(command, "--from-scratch");
-    command.insert(command.end(), {"--mixers", list.string()});
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
+    return ComparisonBy(std::move(command), list, more);
   }
   static std::string TwoMixers() { return fmt::format("dot {}\ntable {}\n", kDot, kTable); }
   Json Comparison(const std::string& name) const {
