@@ -10,7 +10,6 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <numeric>
 
 #include "base/clock.h"
@@ -23,6 +22,7 @@
 #include "cli/run_config.h"
 #include "cli/step_bench.h"
 #include "core/thread.h"
+#include "plan/op_work.h"
 #include "train/threads.h"
 
 namespace syntra {
@@ -47,42 +47,58 @@ double SecondsSinceProcessStart() {
          static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-void PrintShares(const std::vector<std::pair<std::string, double>>& rows) {
-  double total = 0;
-  for (const auto& row : rows) total += row.second;
-  for (const auto& [name, seconds] : rows) {
-    fmt::print("  {:28} {:9.2f} ms {:5.1f}%\n", name, 1e3 * seconds, 100 * seconds / total);
-  }
+double Total(const std::array<double, 2>& phases) {
+  return std::accumulate(phases.begin(), phases.end(), 0.0);
 }
 
-// Seconds of the phases of one step, and of the ops of forward and backward.
+// Seconds of the phases of one step, and the ops of forward and backward.
 struct StepParts {
   std::array<double, 2> phases;
-  std::map<std::string, double> ops;
+  std::vector<OpWork> ops;
 
-  explicit StepParts(StepBench& bench) : phases(bench.Step(true)) {
+  StepParts(StepBench& bench, bool by_operands) : phases(bench.Step(true)) {
     RunTimes times;
     bench.Training().Run(Gradients::kReplace, {}, &times);  // as in the step, so that it is loaded
     bench.device().Wait();
-    ops = SecondsByOp(times);
+    ops = OpsOfRun(times, by_operands);
   }
 };
 
-void Print(const StepParts& parts) {
-  std::vector<std::pair<std::string, double>> rows;
-  for (size_t i = 0; i < parts.phases.size(); ++i) {
-    rows.emplace_back(StepBench::kPhases[i], parts.phases[i]);
-  }
+void PrintPhases(const std::array<double, 2>& seconds) {
   fmt::print("phases of one step:\n");
-  PrintShares(rows);
-  rows.assign(parts.ops.begin(), parts.ops.end());
-  std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);
-  fmt::print("ops of forward and backward:\n");
-  PrintShares(rows);
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    fmt::print("  {:28} {:9.2f} ms {:5.1f}%\n", StepBench::kPhases[i], 1e3 * seconds[i],
+               100 * seconds[i] / Total(seconds));
+  }
 }
 
-double Total(const std::array<double, 2>& phases) {
-  return std::accumulate(phases.begin(), phases.end(), 0.0);
+// "-" where the op computes no products.
+void PrintOps(const std::vector<OpWork>& ops, double peak) {
+  double total = 0;
+  for (const OpWork& op : ops) total += op.seconds;
+  fmt::print("{:28} {:>6} {:>9} {:>6} {:>8} {:>7} {:>7}\n", "ops of forward and backward", "calls",
+             "ms", "share", "FLOP/s", "of peak", "GB/s");
+  for (const OpWork& op : ops) {
+    const double speed = op.flops / op.seconds;
+    const bool multiplies = op.flops > 0;
+    fmt::print("{:28} {:6} {:9.2f} {:5.1f}% {:>8} {:>7} {:7.1f}{}{}\n", op.op, op.calls,
+               1e3 * op.seconds, 100 * op.seconds / total, multiplies ? HumanCount(speed) : "-",
+               multiplies && !std::isnan(peak) ? fmt::format("{:.1f}%", 100 * speed / peak) : "-",
+               1e-9 * op.bytes / op.seconds, op.operands.empty() ? "" : "  ", op.operands);
+  }
+}
+
+Json JsonOf(const std::vector<OpWork>& ops) {
+  Json list = Json::array();
+  for (const OpWork& op : ops) {
+    list.push_back({{"op", op.op},
+                    {"calls", op.calls},
+                    {"seconds", op.seconds},
+                    {"flops", op.flops},
+                    {"bytes", op.bytes}});
+    if (!op.operands.empty()) list.back()["operands"] = op.operands;
+  }
+  return list;
 }
 
 void PrintLine(const Json& json) {
@@ -92,7 +108,7 @@ void PrintLine(const Json& json) {
 
 struct BenchOptions {
   int steps = 5;
-  bool ops = false, json = false, wait_for_line = false;
+  bool ops = false, by_operands = false, json = false, wait_for_line = false;
 };
 
 void PrintReady(StepBench& bench, bool json) {
@@ -133,7 +149,7 @@ struct StepTimes {
         best(seconds.empty() ? NAN : *std::ranges::min_element(seconds)) {}
 };
 
-void PrintJson(StepBench& bench, const StepTimes& times, double peak, bool ops) {
+void PrintJson(StepBench& bench, const StepTimes& times, double peak, const BenchOptions& options) {
   Json last = {{"median", times.median},
                {"best", times.best},
                {"seconds", times.seconds},
@@ -142,17 +158,17 @@ void PrintJson(StepBench& bench, const StepTimes& times, double peak, bool ops) 
                {"peak_resident_bytes", PeakResidentBytes()},
                {"device", bench.device().name()},
                {"peak_device_bytes", bench.device().peak_bytes()}};
-  if (ops) {
-    const StepParts parts(bench);
+  if (options.ops) {
+    const StepParts parts(bench, options.by_operands);
     for (size_t i = 0; i < parts.phases.size(); ++i) {
       last["phases"][StepBench::kPhases[i]] = parts.phases[i];
     }
-    last["ops"] = parts.ops;
+    last["ops"] = JsonOf(parts.ops);
   }
   PrintLine(last);
 }
 
-void PrintText(StepBench& bench, const StepTimes& times, double peak, bool ops) {
+void PrintText(StepBench& bench, const StepTimes& times, double peak, const BenchOptions& options) {
   const double speed = bench.flops() / times.median;
   fmt::print(
       "step {:.4f} s (best {:.4f}), {}, {} FLOPs, {} FLOP/s{}, {:.0f} input tokens/s, "
@@ -161,7 +177,10 @@ void PrintText(StepBench& bench, const StepTimes& times, double peak, bool ops) 
       HumanCount(speed), std::isnan(peak) ? "" : fmt::format(" (MFU {:.1f}%)", 100 * speed / peak),
       static_cast<double>(bench.input_tokens()) / times.median,
       HumanBytes(static_cast<double>(PeakResidentBytes())));
-  if (ops) Print(StepParts(bench));
+  if (!options.ops) return;
+  const StepParts parts(bench, options.by_operands);
+  PrintPhases(parts.phases);
+  PrintOps(parts.ops, peak);
 }
 
 }  // namespace
@@ -174,6 +193,9 @@ Action SetUpBench(CLI::App& app) {
           ->check(CLI::Range(1, 100000))
           ->capture_default_str();
   auto* ops = app.add_flag("--ops", options->ops, "Also time one step op by op");
+  app.add_flag("--by-operands", options->by_operands,
+               "With --ops: tell calls of an op with operands of other shapes or types apart")
+      ->needs(ops);
   app.add_flag("--json", options->json, "Print JSON, one object per line");
   app.add_flag("--wait-for-line", options->wait_for_line,
                "Time a step for each line of standard input and print it as JSON")
@@ -188,7 +210,7 @@ Action SetUpBench(CLI::App& app) {
     PrintReady(bench, json);
     const double peak = bench.PeakFlops();
     const StepTimes times(TimeSteps(bench, *options));
-    (json ? PrintJson : PrintText)(bench, times, peak, options->ops);
+    (json ? PrintJson : PrintText)(bench, times, peak, *options);
     return ExitCode::kDone;
   };
 }

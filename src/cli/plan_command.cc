@@ -17,8 +17,8 @@
 #include "core/thread.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
+#include "plan/op_work.h"
 #include "plan/recompute_choices.h"
-#include "plan/step_work.h"
 #include "plan/training_plan.h"
 #include "train/threads.h"
 
@@ -180,8 +180,8 @@ void PrintOps(const TrainingPlan& plan) {
              "operands of each call");
   for (const OpWork& work : OpsOfStep(plan)) {
     fmt::print("{:28} {:6} {:>10} {:>10}  {}\n", work.op, work.calls,
-               work.flops > 0 ? HumanCount(work.calls * work.flops) : "-",
-               HumanBytes(work.calls * work.bytes), work.operands);
+               work.flops > 0 ? HumanCount(work.flops) : "-", HumanBytes(work.bytes),
+               work.operands);
   }
 }
 
@@ -191,8 +191,8 @@ Json OpsJson(const TrainingPlan& plan) {
     list.push_back({{"op", work.op},
                     {"operands", work.operands},
                     {"calls", work.calls},
-                    {"flops_per_call", work.flops},
-                    {"bytes_per_call", work.bytes}});
+                    {"flops_per_call", work.flops / work.calls},
+                    {"bytes_per_call", work.bytes / work.calls}});
   }
   return list;
 }

@@ -2,19 +2,12 @@
 #include "plan/step_work.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "base/text.h"
+#include "plan/op_work.h"
 
 namespace syntra {
 namespace {
-
-// Products alone count.
-double FlopsOf(const Instruction& instruction) {
-  const Op& op = *instruction.op;
-  return op.flops ? op.flops(instruction.call) : 0;
-}
 
 // FLOPs of the program's first n instructions, for each n.
 std::vector<double> FlopsUpTo(const Program& program) {
@@ -23,33 +16,6 @@ std::vector<double> FlopsUpTo(const Program& program) {
     sums.push_back(sums.back() + FlopsOf(instruction));
   }
   return sums;
-}
-
-double TensorBytes(const TensorType& type) {
-  return type.present() ? static_cast<double>(type.bytes()) : 0;
-}
-
-// An operand that is given twice is read once; what is updated or added to is read, too.
-double BytesMoved(const Instruction& instruction) {
-  const std::vector<Value>& inputs = instruction.inputs;
-  const OpCall& call = instruction.call;
-  double bytes = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto before = inputs.begin() + static_cast<std::ptrdiff_t>(i);
-    const bool again = std::find(inputs.begin(), before, inputs[i]) != before;
-    if (!again) bytes += TensorBytes(call.inputs[i]);
-  }
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    const bool adds = i < call.accumulate.size() && call.accumulate[i];
-    bytes += (instruction.op->updates || adds ? 2 : 1) * TensorBytes(call.outputs[i]);
-  }
-  return bytes;
-}
-
-double BytesMoved(const Program& program) {
-  double bytes = 0;
-  for (const Instruction& instruction : program.instructions) bytes += BytesMoved(instruction);
-  return bytes;
 }
 
 // Where ranks share the update, the bucket is one of the pieces, or the step's sums.
@@ -98,44 +64,7 @@ double LargestShare(const TrainingPlan& plan) {
   return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
 }
 
-std::string TextOf(const std::vector<TensorType>& types) {
-  std::vector<std::string> there;
-  for (const TensorType& type : types) {
-    if (type.present()) there.push_back(ToString(type));
-  }
-  return Join(there, ", ");
-}
-
-using OpsByOperands = std::map<std::pair<std::string, std::string>, OpWork>;
-
-// FLOPs and bytes are those of all calls together.
-void AddOps(const Program& program, double runs, OpsByOperands& ops) {
-  for (const Instruction& instruction : program.instructions) {
-    const OpCall& call = instruction.call;
-    const std::string operands = TextOf(call.inputs) + " -> " + TextOf(call.outputs);
-    OpWork& work = ops[{instruction.op->name, operands}];
-    work.calls += runs;
-    work.flops += runs * FlopsOf(instruction);
-    work.bytes += runs * BytesMoved(instruction);
-  }
-}
-
 }  // namespace
-
-std::vector<OpWork> OpsOfStep(const TrainingPlan& plan) {
-  OpsByOperands ops;
-  AddOps(*plan.Training(), static_cast<double>(plan.partition().micro_batches_per_rank()), ops);
-  AddOps(*plan.Update(plan.rank_with_most_state()), 1, ops);
-  std::vector<OpWork> list;
-  for (const auto& [key, work] : ops) {
-    list.push_back(
-        {key.first, key.second, work.calls, work.flops / work.calls, work.bytes / work.calls});
-  }
-  std::ranges::stable_sort(list, std::greater<>(), [](const OpWork& work) {
-    return std::pair(work.calls * work.flops, work.calls * work.bytes);
-  });
-  return list;
-}
 
 StepWork StepWorkOf(const TrainingPlan& plan) {
   const std::shared_ptr<const Program> program = plan.Training();

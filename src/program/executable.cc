@@ -374,17 +374,6 @@ void Executable::CheckInstruction(size_t i) const {
   }
 }
 
-std::map<std::string, double> SecondsByOp(const RunTimes& times) {
-  std::map<std::string, double> seconds;
-  for (size_t i = 1; i < times.marks.size(); ++i) {
-    const RunTimes::Mark& mark = times.marks[i];
-    if (mark.instructions == 0) continue;
-    seconds[times.program->instructions[mark.instruction].op->name] +=
-        mark.event->SecondsSince(*times.marks[i - 1].event);
-  }
-  return seconds;
-}
-
 MemoryPlan PlanOn(Backend& backend, const Program& program, bool rounded) {
   return PlanMemory(program, WorkspacesOf(BindInstructions(program, backend, rounded)), backend);
 }

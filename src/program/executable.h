@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,8 +50,6 @@ struct RunTimes {
   const Program* program = nullptr;  // of the executable
   std::vector<Mark> marks;           // in their order, of instructions that do some work
 };
-// The seconds of all marked kernels, summed by the names of ops.
-std::map<std::string, double> SecondsByOp(const RunTimes& times);
 
 class Executable {
  public:

@@ -25,6 +25,7 @@
 #include "mixers/mixer.h"
 #include "mixers/relative_bias.h"
 #include "nn/tensors.h"
+#include "plan/op_work.h"
 #include "program/executable.h"
 
 namespace syntra {
@@ -117,7 +118,9 @@ void PrintOps(const Options& options) {
   layer.Run();
   std::map<std::string, double> ops;
   for (int i = 0; i < options.ops; ++i) {
-    for (const auto& [name, seconds] : SecondsByOp(layer.TimedRun())) ops[name] += seconds;
+    for (const OpWork& op : OpsOfRun(layer.TimedRun(), /*by_operands=*/false)) {
+      ops[op.op] += op.seconds;
+    }
   }
   std::vector<std::pair<std::string, double>> rows(ops.begin(), ops.end());
   std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);

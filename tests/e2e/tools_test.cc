@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands around training: eval, inspect, plan, check, prepare.
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "base/text.h"
 #include "tests/e2e/tiny_run.h"
@@ -15,6 +15,14 @@ class Tools : public TinyRun {
     const Outcome outcome = Run(arguments, options);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return ParseJson(outcome.out);
+  }
+  // The last line of `bench --json`.
+  Json Bench(const Arguments& more) const {
+    Arguments arguments{"bench", "--json", "--steps", "1", "--config", config_.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return ParseJson(Split(outcome.out, '\n').at(1));
   }
   double LoggedPerplexity(const std::string& name, int64_t step) const {
     for (const auto& line : Metrics(name)) {
@@ -367,22 +375,36 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
   }
   EXPECT_EQ(plan(1), plan(2));
   // `bench` steps one of the four micro-batches.
-  const Outcome bench =
-      Run({"bench", "--json", "--ops", "--steps", "1", "--config", config_.string(), "--set",
-           "train.directory=x", "--set", "train.micro_batch_size=2"});
-  ASSERT_EQ(bench.code, 0) << bench.err;
-  const Json result = ParseJson(Split(bench.out, '\n')[1]);
+  const Json result = Bench({"--ops", "--set", "train.micro_batch_size=2"});
   EXPECT_EQ(4 * result.at("flops").get<double>(), plan(1));
   EXPECT_GT(result.at("mfu"), 0);
   EXPECT_GT(result.at("phases").at("update"), 0);
-  // The plan has the ops that were timed, and those of the update.
-  const Outcome listed = Run({"plan", "--json", "--ops", "--config", config_.string()});
-  ASSERT_EQ(listed.code, 0) << listed.err;
-  const Json plan_of_ops = ParseJson(listed.out);
-  std::set<std::string> planned;
-  for (const Json& op : plan_of_ops.at("ops")) planned.insert(op.at("op"));
-  for (const auto& [op, seconds] : result.at("ops").items())
-    EXPECT_TRUE(planned.contains(op)) << op;
+}
+
+// Every op that is timed is one of the plan, with its calls and its work.
+TEST_F(Tools, TimedOpsAreThePlans) {
+  const auto key = [](const Json& op) {
+    return std::pair<std::string, std::string>(op.at("op"), op.value("operands", ""));
+  };
+  std::map<std::pair<std::string, std::string>, Json> planned;
+  const Json plan = RunJson({"plan", "--json", "--ops", "--config", config_.string()});
+  for (const Json& op : plan.at("ops")) planned[key(op)] = op;
+  std::map<std::string, double> calls;
+  const Json by_operands = Bench({"--ops", "--by-operands"}).at("ops");
+  for (const Json& op : by_operands) {
+    const auto found = planned.find(key(op));
+    ASSERT_NE(found, planned.end()) << op;
+    const double count = op.at("calls");
+    EXPECT_EQ(count, found->second.at("calls")) << op;
+    EXPECT_EQ(op.at("flops"), count * found->second.at("flops_per_call").get<double>()) << op;
+    EXPECT_EQ(op.at("bytes"), count * found->second.at("bytes_per_call").get<double>()) << op;
+    EXPECT_GT(op.at("seconds"), 0) << op;
+    calls[op.at("op")] += count;
+  }
+  const Json by_name = Bench({"--ops"}).at("ops");
+  EXPECT_EQ(by_name.size(), calls.size());
+  EXPECT_LT(by_name.size(), by_operands.size());
+  for (const Json& op : by_name) EXPECT_EQ(op.at("calls"), calls[op.at("op")]) << op;
 }
 
 TEST_F(Tools, ABenchmarkWithoutStepsHasNoTimes) {
