@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <sentencepiece_trainer.h>
 
-#include <string_view>
 #include <unordered_map>
 
 #include "base/crash_guard.h"
@@ -60,16 +59,15 @@ class Lines : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// Appends the documents of one file to `text`, a newline after each, until it has `most` bytes.
-int64_t ReadDocuments(const Path& path, const TokenizerTraining& training, int64_t most,
-                      std::string* text) {
-  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, training.text_field);
-  BadRecordLedger ledger(path, training.on_bad_record);
-  for (Record record; std::ssize(*text) < most && NextGood(reader.get(), &ledger, &record);) {
-    text->append(record.text).push_back('\n');
+// Adds the documents of one file until the text has `most` bytes.
+void AddDocuments(const Path& path, const TokenizerCorpus& corpus, int64_t most,
+                  TokenizerText* text) {
+  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, corpus.text_field);
+  BadRecordLedger ledger(path, corpus.on_bad_record);
+  for (Record record; std::ssize(text->lines) < most && NextGood(reader.get(), &ledger, &record);) {
+    text->Add(record.text);
   }
   ledger.Finish();
-  return ledger.records() - ledger.bad();
 }
 
 // A message of the library that advises an option, with the name that ours has.
@@ -82,19 +80,25 @@ std::string WithOurOption(std::string message) {
 
 }  // namespace
 
-TrainedTokenizer TrainTokenizer(const TokenizerTraining& training) {
-  TrainedTokenizer result;
-  std::string text;
-  const std::vector<Path> files = ExpandPatterns(training.patterns);
+void TokenizerText::Add(std::string_view document) {
+  lines.append(document).push_back('\n');
+  ++documents;
+}
+
+TokenizerText ReadTokenizerText(const TokenizerCorpus& corpus) {
+  TokenizerText text{.source = Join(corpus.patterns, ", ")};
+  const std::vector<Path> files = ExpandPatterns(corpus.patterns);
   for (size_t i = 0; i < files.size(); ++i) {
     const auto part = static_cast<double>(i + 1) / static_cast<double>(files.size());
-    const double most = part * static_cast<double>(training.most_text_bytes);
-    result.documents += ReadDocuments(files[i], training, static_cast<int64_t>(most), &text);
+    const double most = part * static_cast<double>(corpus.most_bytes);
+    AddDocuments(files[i], corpus, static_cast<int64_t>(most), &text);
   }
-  result.text_bytes = std::ssize(text);
-  if (text.find_first_not_of(" \n\t\r") == std::string::npos) {
-    Fail(ExitCode::kData, "there is no text in {} to train a tokenizer on",
-         fmt::join(training.patterns, ", "));
+  return text;
+}
+
+std::string TrainTokenizer(const TokenizerTraining& training, const TokenizerText& text) {
+  if (text.lines.find_first_not_of(" \n\t\r") == std::string::npos) {
+    Fail(ExitCode::kData, "there is no text in {} to train a tokenizer on", text.source);
   }
   const std::unordered_map<std::string, std::string> settings = {
       {"model_type", training.kind},
@@ -110,15 +114,17 @@ TrainedTokenizer TrainTokenizer(const TokenizerTraining& training) {
       {"num_threads", std::to_string(kThreads)},
       {"minloglevel", "1"}};
   Log().info("training a tokenizer of {} pieces on {} of text, {}", training.pieces,
-             HumanBytes(static_cast<double>(text.size())), Counted(result.documents, "document"));
-  Lines lines(text);
+             HumanBytes(static_cast<double>(text.lines.size())),
+             Counted(text.documents, "document"));
+  Lines lines(text.lines);
+  std::string model;
   const ShortageGuard guard("SentencePiece");
-  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &result.model);
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &model);
   if (!status.ok()) {
     Fail(ExitCode::kConfig, "cannot train a tokenizer of {} pieces on {} documents: {}",
-         training.pieces, result.documents, WithOurOption(ReasonOfStatus(status.message())));
+         training.pieces, text.documents, WithOurOption(ReasonOfStatus(status.message())));
   }
-  return result;
+  return model;
 }
 
 }  // namespace syntra

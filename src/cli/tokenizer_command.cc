@@ -11,10 +11,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/run_config.h"
 #include "data/sentence_piece.h"
 #include "data/tokenizer.h"
 #include "data/tokenizer_training.h"
 #include "data/training_data.h"
+#include "tasks/task.h"
 
 namespace syntra {
 namespace {
@@ -147,17 +149,40 @@ Path ChooseOutput(const TrainOptions& options, const DataConfig& data) {
   return output;
 }
 
+// What the tasks' training examples read and answer. Every task gives an equal part, as files of a
+// corpus do.
+TokenizerText TextOfTasks(const DataConfig& data, int64_t most_bytes) {
+  const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(data);
+  TokenizerText text{.source = "the training examples of the tasks"};
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const auto part = static_cast<double>(i + 1) / static_cast<double>(tasks.size());
+    const auto most = static_cast<int64_t>(part * static_cast<double>(most_bytes));
+    for (const TaskSplit& split : tasks[i]->traits().splits) {
+      if (split.use != TaskSplit::Use::kTrain) continue;
+      for (const TaskExample& example : ReadSplit(*tasks[i], split, TaskFolderOf(data))) {
+        if (std::ssize(text.lines) >= most) break;
+        text.Add(example.inputs);
+        text.Add(example.targets);
+      }
+    }
+  }
+  return text;
+}
+
+TokenizerText TextOf(const DataConfig& data, int64_t most_bytes) {
+  if (data.task_size() > 0) return TextOfTasks(data, most_bytes);
+  const PrepareOptions corpus = TrainingPreparation(data, {});
+  return ReadTokenizerText({.patterns = corpus.patterns,
+                            .text_field = corpus.text_field,
+                            .on_bad_record = corpus.on_bad_record,
+                            .most_bytes = most_bytes});
+}
+
 void MakeModel(const TrainOptions& options, const DataConfig& data) {
   const Path output = ChooseOutput(options, data);
-  const PrepareOptions corpus = TrainingPreparation(data, {});
-  TokenizerTraining training = options.training;
-  training.patterns = corpus.patterns;
-  training.text_field = corpus.text_field;
-  training.on_bad_record = corpus.on_bad_record;
-  training.most_text_bytes = options.text_mib << 20;
-  const TrainedTokenizer trained = TrainTokenizer(training);
-  const Tokenizer tokenizer(output, trained.model, data.extra_ids());
-  WriteChosenFile(output, trained.model);
+  const std::string model = TrainTokenizer(options.training, TextOf(data, options.text_mib << 20));
+  const Tokenizer tokenizer(output, model, data.extra_ids());
+  WriteChosenFile(output, model);
   PrintInfo(tokenizer);
 }
 
@@ -187,11 +212,13 @@ Action SetUpTrain(CLI::App& app) {
   app.add_flag("--byte-fallback", training.byte_fallback,
                "Cut other characters into pieces for their bytes; by default they are unknown");
   app.add_option("--text", options->text_mib,
-                 "MiB of text to read, an equal part from the beginning of each file")
+                 "MiB of text to read, an equal part from the beginning of each file or task")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   return [config, options] {
-    MakeModel(*options, config->Load(kForTokenizer).data());
+    const ConfigPurpose purpose{.training_data = !NamesTasks(*config),
+                                .tasks = NamesTasks(*config)};
+    MakeModel(*options, config->Load(purpose).data());
     return ExitCode::kDone;
   };
 }
@@ -199,10 +226,11 @@ Action SetUpTrain(CLI::App& app) {
 }  // namespace
 
 Action SetUpTokenizer(CLI::App& app) {
-  return SetUpParts(app, {{"train", "Train a SentencePiece model on a corpus", SetUpTrain},
-                          {"encode", "Turn lines of text into lines of token ids", SetUpEncode},
-                          {"decode", "Turn lines of token ids into text", SetUpDecode},
-                          {"info", "Describe a model", SetUpInfo}});
+  return SetUpParts(
+      app, {{"train", "Train a SentencePiece model on a corpus or the texts of tasks", SetUpTrain},
+            {"encode", "Turn lines of text into lines of token ids", SetUpEncode},
+            {"decode", "Turn lines of token ids into text", SetUpDecode},
+            {"info", "Describe a model", SetUpInfo}});
 }
 
 }  // namespace syntra

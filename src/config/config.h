@@ -21,7 +21,6 @@ struct ConfigPurpose {
   bool tasks = false;            // data.task
 };
 inline constexpr ConfigPurpose kForModel = {};
-inline constexpr ConfigPurpose kForTokenizer = {.training_data = true};
 inline constexpr ConfigPurpose kForPreparing = {
     .training_data = true, .validation_data = true, .tokenizer = true};
 inline constexpr ConfigPurpose kForTraining = {

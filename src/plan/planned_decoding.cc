@@ -30,12 +30,6 @@ TrainedModel TrainedModelOf(const PlannedModel& model, const Arenas& parameters,
           backend,       parameters.transients, parameters.rounded};
 }
 
-DecodeSettings EvaluationSettingsOf(const Config& config) {
-  DecodeSettings settings = DecodeSettingsOf(config);
-  settings.decoding = {};
-  return settings;
-}
-
 bool RanksLabels(const Config& config, const Task& task) {
   if (task.traits().labels.empty()) return false;  // there is nothing to rank
   return config.evaluation().rank_classification() ||
@@ -46,7 +40,7 @@ DecodingMemory DecodingMemoryOf(const TrainingPlan& plan) {
   const int64_t inputs = DecodedInputs(plan.config());
   if (inputs == 0) return {};
   return MemoryOfDecoding(TrainedModelOf(plan.planned_model(), {}, plan.backend()),
-                          EvaluationSettingsOf(plan.config()), inputs);
+                          DecodeSettingsOf(plan.config()), inputs);
 }
 
 }  // namespace syntra

@@ -14,9 +14,6 @@ class TrainingPlan;
 // none where only sizes are asked for.
 TrainedModel TrainedModelOf(const PlannedModel& model, const Arenas& parameters, Backend& backend);
 
-// The settings with which evaluations of this configuration decode: greedily.
-DecodeSettings EvaluationSettingsOf(const Config& config);
-
 // Whether examples of the task are answered with one of its labels, chosen by the model's
 // probability of each, and not with decoded text.
 bool RanksLabels(const Config& config, const Task& task);

@@ -29,7 +29,7 @@ class Classification : public LabelTask {
 
 std::unique_ptr<Task> task_classification(const TaskConfig& config) {
   const ClassificationTask& own = config.classification();
-  TaskTraits traits = OwnTraits(own, "accuracy", Metric::Reads::kLabels);
+  TaskTraits traits = OwnTableTraits(own, "accuracy", Metric::Reads::kLabels);
   traits.labels.assign(own.label().begin(), own.label().end());
   LabelledRow row{.input = OwnTemplate(own.input()),
                   .label_values = {own.label_value().begin(), own.label_value().end()},

@@ -73,10 +73,10 @@ void RequireExample(bool has_one, const Path& file) {
 struct Enough {};
 
 // Reads on to the first one.
-bool HasExample(const Task& task, const TaskSplit& split, const Path& file,
+bool HasExample(const Task& task, const TaskSplit& split, std::span<const Path> files,
                 const BadRecordPolicy& policy) {
   try {
-    task.Read(split, {&file, 1}, policy, [](const TaskExample&) { throw Enough(); });
+    task.Read(split, files, policy, [](const TaskExample&) { throw Enough(); });
     return false;
   } catch (const Enough&) {
     return true;
@@ -151,7 +151,9 @@ void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFold
   const std::vector<Path> files = FilesThere(split, folder.directory);
   const ErrorContext context([&] { return Reading(task, split); });
   bool has_one = false;
-  for (const Path& file : files) has_one |= HasExample(task, split, file, folder.policy);
+  for (auto rest = std::span(files); !rest.empty(); rest = rest.subspan(split.files_together)) {
+    has_one |= HasExample(task, split, rest.first(split.files_together), folder.policy);
+  }
   RequireExample(has_one, files.front());
 }
 

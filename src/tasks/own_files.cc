@@ -74,27 +74,28 @@ std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::s
   return names;
 }
 
-TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& train,
-                     const std::vector<std::string>& validation,
-                     const std::vector<std::string>& test) {
+TaskTraits OwnTraits(const std::string& name, OwnSplits files) {
   using Use = TaskSplit::Use;
   // The name becomes a file's.
   if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
     Fail(ExitCode::kConfig, "a task's name \"{}\" must be one that a file can have",
          Printable(name));
   }
-  if (train.empty() && validation.empty()) {
+  if (files.train.empty() && files.validation.empty()) {
     Fail(ExitCode::kConfig, "task \"{}\": there is neither a train nor a validation file", name);
   }
   TaskTraits traits{.name = name, .benchmark = "", .splits = {}, .labels = {}, .metrics = {}};
-  const auto add = [&](const char* split, Use use, const std::vector<std::string>& files) {
-    for (const std::string& file : files) OwnFormat(file, true);
-    if (files.empty()) return;
-    traits.splits.push_back({.name = split, .use = use, .layouts = {files}, .is_named = true});
+  const auto add = [&](const char* split, Use use, std::vector<std::string> paths) {
+    if (paths.empty()) return;
+    traits.splits.push_back({.name = split,
+                             .use = use,
+                             .layouts = {std::move(paths)},
+                             .files_together = files.together,
+                             .is_named = true});
   };
-  add("train", Use::kTrain, train);
-  add("validation", Use::kValidation, validation);
-  add("test", Use::kTest, test);
+  add("train", Use::kTrain, std::move(files.train));
+  add("validation", Use::kValidation, std::move(files.validation));
+  add("test", Use::kTest, std::move(files.test));
   return traits;
 }
 

@@ -23,17 +23,26 @@ TextTemplate OwnTemplate(const std::string& text);
 std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::string& by_default,
                                     Metric::Reads reads);
 
+// The files of a task's splits.
+struct OwnSplits {
+  std::vector<std::string> train, validation, test;
+  size_t together = 1;  // TaskSplit::files_together
+};
+
 // All traits but labels and metrics. Throws Error(kConfig) if there are no files to train or be
 // judged on.
-TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& train,
-                     const std::vector<std::string>& validation,
-                     const std::vector<std::string>& test);
+TaskTraits OwnTraits(const std::string& name, OwnSplits files);
 
+// The traits of a task over tables. Throws Error(kConfig), also where OwnFormat does.
 template <typename Config>
-TaskTraits OwnTraits(const Config& own, const std::string& metric, Metric::Reads reads) {
-  TaskTraits traits = OwnTraits(own.name(), {own.train().begin(), own.train().end()},
-                                {own.validation().begin(), own.validation().end()},
-                                {own.test().begin(), own.test().end()});
+TaskTraits OwnTableTraits(const Config& own, const std::string& metric, Metric::Reads reads) {
+  OwnSplits files{{own.train().begin(), own.train().end()},
+                  {own.validation().begin(), own.validation().end()},
+                  {own.test().begin(), own.test().end()}};
+  for (const auto* split : {&files.train, &files.validation, &files.test}) {
+    for (const std::string& file : *split) OwnFormat(file, own.header());
+  }
+  TaskTraits traits = OwnTraits(own.name(), std::move(files));
   traits.metrics = OwnMetrics({own.metric().begin(), own.metric().end()}, metric, reads);
   return traits;
 }

@@ -52,6 +52,8 @@ struct TaskSplit {
   // The files from which the split is read, relative to data.directory. If there are several
   // layouts, the first one whose files all exist is used.
   std::vector<std::vector<std::string>> layouts;
+  // Into how many files examples are divided: two where each needs a line of both.
+  size_t files_together{1};
   // Files that are also read if they exist.
   std::vector<std::string> extras{};
   // The file that the benchmark's server takes for a test split ("MNLI-m.tsv"); else empty.

@@ -12,7 +12,7 @@ namespace {
 class TextToText : public Task {
  public:
   explicit TextToText(const TextToTextTask& own)
-      : Task(OwnTraits(own, "sequence_accuracy", Metric::Reads::kTexts)),
+      : Task(OwnTableTraits(own, "sequence_accuracy", Metric::Reads::kTexts)),
         input_(OwnTemplate(own.input())),
         target_(OwnTemplate(own.target())),
         header_(own.header()) {}

@@ -38,16 +38,18 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
   }
   const auto is_ranked = [&](const TaskData& data) { return RanksLabels(config, *data.task); };
   if (std::ranges::all_of(tasks, is_ranked)) return;
-  decoder_.emplace(model, tokenizer, EvaluationSettingsOf(config));
+  decoder_.emplace(model, tokenizer, DecodeSettingsOf(config));
 }
 
 std::vector<std::string> Answerer::Decoded(const Task& task, std::vector<Ids> inputs,
                                            const OnBatch& on_batch) {
+  // Beam search would rank an output that ends early higher than the whole one.
+  const bool settles = task.CanSettle() && StrategyName(config_.decoding()) == "greedy";
   std::vector<DecodeRequest> requests;
   requests.reserve(inputs.size());
   for (Ids& ids : inputs) {
     requests.push_back({std::move(ids), {}});
-    if (!task.CanSettle()) continue;
+    if (!settles) continue;
     requests.back().is_settled = [&](std::span<const int32_t> begun) {
       return task.IsSettled(tokenizer_.DecodeBeginning(begun));
     };

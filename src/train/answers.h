@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's answers to the examples of tasks: text that is decoded greedily or, with
+// A model's answers to the examples of tasks: text that is decoded or, with
 // evaluation.rank_classification or a model that predicts classes, a task's most probable label.
 #pragma once
 
@@ -58,7 +58,7 @@ class Answerer {
   std::vector<Ids> TargetsOf(const Task& task) const;
   std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,
                                  const OnBatch& on_batch);
-  // The decoded texts, only as far as the judgement depends on them (Task::IsSettled).
+  // The decoded texts; greedily, only as far as the judgement depends on them (Task::IsSettled).
   std::vector<std::string> Decoded(const Task& task, std::vector<Ids> inputs,
                                    const OnBatch& on_batch);
   std::vector<std::string> MostProbableLabels(const Task& task, std::vector<Ids> inputs,

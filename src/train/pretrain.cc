@@ -9,7 +9,7 @@
 #include "data/corpus_index.h"
 #include "data/prepare.h"
 #include "data/validation_data.h"
-#include "plan/planned_decoding.h"
+#include "decode/batch_decoder.h"
 #include "train/log_perplexity.h"
 #include "train/run_tokenizer.h"
 #include "train/validation_samples.h"
@@ -53,7 +53,7 @@ class SampleWriter : public Evaluator {
                const ValidationData& data)
       : run_(run),
         tokenizer_(tokenizer),
-        decoder_(state.replica.trained(), tokenizer, EvaluationSettingsOf(run.config)),
+        decoder_(state.replica.trained(), tokenizer, DecodeSettingsOf(run.config)),
         samples_(ReadSamples(data, tokenizer, run.config.evaluation().samples(),
                              IsLanguageModelling(run.config.data()))) {}
 

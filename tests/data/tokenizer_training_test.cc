@@ -27,21 +27,20 @@ class TokenizerTrainingTest : public ::testing::Test {
     return WriteScratch(scratch_ / name, text).string();
   }
 
-  TokenizerTraining Training() const {
-    return {.patterns = {Corpus("corpus.txt", TrainingDocuments())},
-            .on_bad_record = {},
-            .pieces = 200};
+  TokenizerText Text(const std::vector<std::string>& documents) const {
+    return ReadTokenizerText({.patterns = {Corpus("corpus.txt", documents)}, .on_bad_record = {}});
   }
+  TokenizerText Text() const { return Text(TrainingDocuments()); }
 
-  Tokenizer Trained(const TokenizerTraining& training) const {
-    return {scratch_ / "model", TrainTokenizer(training).model, 100};
+  Tokenizer Trained(const TokenizerTraining& training, const TokenizerText& text) const {
+    return {scratch_ / "model", TrainTokenizer(training, text), 100};
   }
 
   Path scratch_ = ScratchDirectory("tokenizer_training");
 };
 
 TEST_F(TokenizerTrainingTest, SpecialPiecesAreThoseOfT5) {
-  const Tokenizer tokenizer = Trained(Training());
+  const Tokenizer tokenizer = Trained({.pieces = 200}, Text());
   EXPECT_EQ(tokenizer.piece_count(), 200);
   EXPECT_EQ(tokenizer.vocabulary_size(), 300);
   EXPECT_EQ(tokenizer.PieceOf(0), "<pad>");
@@ -60,11 +59,9 @@ TEST_F(TokenizerTrainingTest, ModelIsThatOfTheLibrary) {
   // The library skips lines that are too long; none of these is.
   const std::vector<std::string> sentences = Split(Join(TrainingDocuments(), "\n"), '.');
   for (const char* kind : {"unigram", "bpe"}) {
-    TokenizerTraining training = Training();
-    training.patterns = {Corpus("sentences.txt", sentences)};
-    training.kind = kind;
+    const std::string corpus = Corpus("sentences.txt", sentences);
     std::string expected;
-    const auto status = sentencepiece::SentencePieceTrainer::Train({{"input", training.patterns[0]},
+    const auto status = sentencepiece::SentencePieceTrainer::Train({{"input", corpus},
                                                                     {"model_type", kind},
                                                                     {"vocab_size", "200"},
                                                                     {"pad_id", "0"},
@@ -75,7 +72,8 @@ TEST_F(TokenizerTrainingTest, ModelIsThatOfTheLibrary) {
                                                                    nullptr, &expected);
     ASSERT_TRUE(status.ok()) << status.ToString();
     tokenizer::ModelFile ours, theirs;
-    ASSERT_TRUE(ours.ParseFromString(TrainTokenizer(training).model));
+    ASSERT_TRUE(ours.ParseFromString(
+        TrainTokenizer({.kind = kind, .pieces = 200}, ReadTokenizerText({{corpus}, "text", {}}))));
     ASSERT_TRUE(theirs.ParseFromString(expected));
     ASSERT_EQ(ours.pieces_size(), theirs.pieces_size());
     for (int i = 0; i < ours.pieces_size(); ++i) {
@@ -85,7 +83,7 @@ TEST_F(TokenizerTrainingTest, ModelIsThatOfTheLibrary) {
 }
 
 TEST_F(TokenizerTrainingTest, SameTextGivesTheSameModel) {
-  EXPECT_EQ(TrainTokenizer(Training()).model, TrainTokenizer(Training()).model);
+  EXPECT_EQ(TrainTokenizer({.pieces = 200}, Text()), TrainTokenizer({.pieces = 200}, Text()));
 }
 
 TEST_F(TokenizerTrainingTest, TextAfterALongLineCounts) {
@@ -95,9 +93,7 @@ TEST_F(TokenizerTrainingTest, TextAfterALongLineCounts) {
     while (line.size() < 50000) line += filling;
     for (int i = 0; i < 200; ++i) line += " zebra";
     documents.push_back(line);
-    TokenizerTraining training = Training();
-    training.patterns = {Corpus("long.txt", documents)};
-    return Trained(training).Encode("zebra").size() == 1;
+    return Trained({.pieces = 200}, Text(documents)).Encode("zebra").size() == 1;
   };
   EXPECT_TRUE(has_zebra("word "));
   EXPECT_TRUE(has_zebra("\u00e9\u20ac"));  // without a space, of two and three bytes
@@ -108,45 +104,40 @@ TEST_F(TokenizerTrainingTest, EveryFileGivesAnEqualPart) {
   const auto file = [&](const char* name, size_t documents) {
     return Corpus(name, std::vector<std::string>(documents, "b " + line));
   };
-  TokenizerTraining training = Training();
-  training.pieces = 8;
   // 102 bytes each. The first has too few; the second may give what it left, the third its own.
-  training.patterns = {file("1.txt", 2), file("2.txt", 100), file("3.txt", 100)};
-  training.most_text_bytes = 102 * 30;
-  const TrainedTokenizer trained = TrainTokenizer(training);
-  EXPECT_EQ(trained.documents, 2 + 18 + 10);
-  EXPECT_EQ(trained.text_bytes, 102 * 30);
+  const TokenizerText text =
+      ReadTokenizerText({.patterns = {file("1.txt", 2), file("2.txt", 100), file("3.txt", 100)},
+                         .on_bad_record = {},
+                         .most_bytes = 102 * 30});
+  EXPECT_EQ(text.documents, 2 + 18 + 10);
+  EXPECT_EQ(text.lines.size(), 102u * 30);
 }
 
 TEST_F(TokenizerTrainingTest, CharactersWithoutPiecesAreUnknownOrBytes) {
-  TokenizerTraining training = Training();
-  training.pieces = 400;  // 256 are bytes
-  training.byte_fallback = true;
+  TokenizerTraining training{.pieces = 400, .byte_fallback = true};  // 256 are bytes
   const std::string snowman = "\u2603";
-  const Tokenizer bytes = Trained(training);
+  const Tokenizer bytes = Trained(training, Text());
   EXPECT_EQ(bytes.Decode(bytes.Encode(snowman)), snowman);
   training.byte_fallback = false;
-  const Tokenizer unknown = Trained(training);
+  const Tokenizer unknown = Trained(training, Text());
   EXPECT_NE(unknown.Decode(unknown.Encode(snowman)), snowman);
 }
 
 TEST_F(TokenizerTrainingTest, ErrorsSayWhy) {
-  TokenizerTraining training = Training();
-  training.pieces = 500000;
-  const std::string too_many = ErrorOf([&] { TrainTokenizer(training); }, ExitCode::kConfig);
+  const auto error_of = [&](int32_t pieces) {
+    return ErrorOf([&] { TrainTokenizer({.pieces = pieces}, Text()); }, ExitCode::kConfig);
+  };
+  const std::string too_many = error_of(500000);
   EXPECT_NE(too_many.find("tokenizer of 500000 pieces on 8 documents: Vocabulary size"),
             std::string::npos)
       << too_many;
-  training.pieces = 8;  // fewer than there are letters
-  const std::string too_few = ErrorOf([&] { TrainTokenizer(training); }, ExitCode::kConfig);
+  const std::string too_few = error_of(8);  // fewer than there are letters
   EXPECT_NE(too_few.find(" with --coverage option"), std::string::npos) << too_few;
-  training = Training();
-  training.patterns = {Corpus("empty.txt", {" ", ""})};
-  const std::string none = DataErrorOf([&] { TrainTokenizer(training); });
+  const std::string none = DataErrorOf([&] { TrainTokenizer({}, Text({" ", ""})); });
   EXPECT_NE(none.find("there is no text in"), std::string::npos) << none;
-  training.patterns = {Corpus("bad.txt", {"text", "\xff"})};
-  training.on_bad_record.fail = true;
-  const std::string bad = DataErrorOf([&] { TrainTokenizer(training); });
+  const std::string bad = DataErrorOf([&] {
+    ReadTokenizerText({{Corpus("bad.txt", {"text", "\xff"})}, "text", {.fail = true}});
+  });
   EXPECT_NE(bad.find("line 2: text is not well-formed UTF-8"), std::string::npos) << bad;
 }
 

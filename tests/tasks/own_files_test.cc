@@ -70,6 +70,74 @@ TEST(OwnFiles, TextToText) {
   EXPECT_EQ(test[0].targets, kNoTarget);
 }
 
+constexpr const char* kTranslation =
+    "parallel_text { name: 'en_de' prefix: 'German: ' validation { input: 'a.en' target: 'a.de' } "
+    "validation { input: 'b.en.gz' target: 'b.de' } }";
+
+std::vector<TaskExample> ReadTranslation(const std::string& english, const std::string& german) {
+  const Path directory = ScratchDirectory("parallel");
+  WriteScratch(directory / "a.en", english);
+  WriteScratch(directory / "a.de", german);
+  WriteScratch(directory / "b.en.gz", Gzip("last\n"));
+  WriteScratch(directory / "b.de", "zuletzt");
+  const auto task = TaskOf(kTranslation);
+  return ReadSplit(*task, SplitOf(*task, "validation"),
+                   {.directory = directory, .policy = {.fail = false, .max_fraction = 0.5}});
+}
+
+TEST(OwnFiles, ParallelTextPairsLines) {
+  const auto found = ReadTranslation("one\r\n{\"two\": 2}\n", "eins\nzwei");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].inputs, "German: one");
+  EXPECT_EQ(found[0].targets, "eins");
+  EXPECT_EQ(found[0].accepted_texts, std::vector<std::string>{"eins"});
+  EXPECT_EQ(found[1].inputs, "German: {\"two\": 2}");
+  EXPECT_EQ(found[2].targets, "zuletzt");
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].id, std::to_string(i));
+  EXPECT_EQ(TaskOf(kTranslation)->traits().metrics, std::vector<std::string>{"bleu"});
+}
+
+// Corpora have such lines. The others keep their partners and their numbers.
+TEST(OwnFiles, PairsWithABlankOrBadLineAreLeftOut) {
+  const auto found = ReadTranslation("1\n\n3\n4\n5\n6\n7\n \n9\n", "a\nb\nc\n\n\xff\nf\ng\n\ni\n");
+  std::vector<std::string> pairs;
+  for (const TaskExample& example : found) {
+    pairs.push_back(example.id + example.inputs + example.targets);
+  }
+  EXPECT_EQ(pairs,
+            (std::vector<std::string>{"0German: 1a", "2German: 3c", "5German: 6f", "6German: 7g",
+                                      "8German: 9i", "9German: lastzuletzt"}));
+}
+
+TEST(OwnFiles, FilesOfUnequalLengthAreNotParallel) {
+  for (const auto& [english, german] :
+       {std::pair{"1\n2\n3\n", "a\nb\n"}, std::pair{"1\n2\n", "a\nb\nc\n"}}) {
+    const std::string error = DataErrorOf([&] { ReadTranslation(english, german); });
+    EXPECT_NE(error.find("ends with line 2"), std::string::npos) << error;
+    EXPECT_NE(error.find("goes on to line 3"), std::string::npos) << error;
+  }
+}
+
+TEST(OwnFiles, FirstExamplesOfParallelTextNeedBothFiles) {
+  const Path directory = ScratchDirectory("first");
+  WriteScratch(directory / "a.en", "1\n");
+  WriteScratch(directory / "a.de", "a\n");
+  const auto task = TaskOf(
+      "parallel_text { name: 'x' train { input: 't.en' target: 't.de' } test { input: 'a.en' "
+      "target: 'a.de' } }");
+  const TaskSplit& test = SplitOf(*task, "test");
+  CheckFirstExamples(*task, test, {.directory = directory, .policy = {}});
+  WriteScratch(directory / "a.de", "");
+  EXPECT_NE(DataErrorOf([&] {
+              CheckFirstExamples(*task, test, {.directory = directory});
+            }).find("goes on to line 1"),
+            std::string::npos);
+  std::filesystem::remove(directory / "a.de");
+  EXPECT_NE(
+      DataErrorOf([&] { CheckFirstExamples(*task, test, {.directory = directory}); }).find("a.de"),
+      std::string::npos);
+}
+
 // Exports of TensorFlow Datasets and Hugging Face give every row of a test split a label.
 TEST(OwnFiles, APlaceholderForALabelIsNone) {
   const auto read = [](const std::string& split) {
@@ -152,6 +220,8 @@ TEST(OwnFiles, WhatMakesNoSenseIsRefused) {
       {"text_to_text { name: 'a' train: 'a.tsv' metric: 'accuracy' }", "accuracy"},
       {"text_to_text { name: 'a' train: 'a.tsv' input: '{x' }", "{x"},
       {"text_to_text { name: 'a' train: 'a.tsv' input: 'x' }", "no field"},
+      {"parallel_text { name: 'a' }", "neither a train nor a validation file"},
+      {"parallel_text { name: 'a' train { input: 'a' target: 'b' } metric: 'f1' }", "bleu"},
   };
   for (const auto& [task, part] : cases) {
     const std::string message = Refusal(task);

@@ -16,13 +16,19 @@ std::unique_ptr<Task> TaskOf(const std::string& text) {
   return MakeTask(config);
 }
 
-std::vector<std::string> BenchmarkKinds() {
+std::vector<std::string> AllKinds() {
   std::vector<std::string> kinds;
 #define SYNTRA_TASK(kind) kinds.push_back(#kind);
 #include "tasks/tasks.def"
 #undef SYNTRA_TASK
-  std::erase(kinds, "text_to_text");
-  std::erase(kinds, "classification");
+  return kinds;
+}
+
+std::vector<std::string> BenchmarkKinds() {
+  std::vector<std::string> kinds = AllKinds();
+  for (const char* own : {"text_to_text", "classification", "parallel_text"}) {
+    std::erase(kinds, own);
+  }
   return kinds;
 }
 

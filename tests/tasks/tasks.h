@@ -13,7 +13,8 @@ Path TaskSample();
 
 // The task of a text-format TaskConfig: "cola {}".
 std::unique_ptr<Task> TaskOf(const std::string& text);
-// Those of the benchmarks, by their names in TaskConfig.
+// The kinds of tasks, by their names in TaskConfig: all of them, and those of the benchmarks.
+std::vector<std::string> AllKinds();
 std::vector<std::string> BenchmarkKinds();
 
 const TaskSplit& SplitOf(const Task& task, std::string_view name);

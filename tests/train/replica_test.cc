@@ -15,7 +15,6 @@
 #include "decode/batch_decoder.h"
 #include "kernels/tested.h"
 #include "plan/fits.h"
-#include "plan/planned_decoding.h"
 #include "train/rounded_copies.h"
 
 namespace syntra {
@@ -173,7 +172,7 @@ TEST(DecodingMemory, IsThatOfTheLargestSession) {
   const Config config = DecodingConfigFor(samples);
   const auto plan = TrainingPlan::Make(config, {.backend = &backend});
   Replica replica(plan, 0);
-  const DecodeSettings settings = EvaluationSettingsOf(config);
+  const DecodeSettings settings = DecodeSettingsOf(config);
   TransientBuffer transients(backend.device());
   TrainedModel model = replica.trained();
   model.transients = &transients;

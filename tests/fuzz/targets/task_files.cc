@@ -26,6 +26,9 @@ std::vector<std::unique_ptr<Task>> AllTasks() {
   tasks.push_back(
       TaskOf("text_to_text { name: 'free' train: 'BoolQ/train.jsonl' input: '{question} {passage}' "
              "target: '{label}' }"));
+  tasks.push_back(
+      TaskOf("parallel_text { name: 'pairs' train { input: 'SST-2/train.tsv' target: "
+             "'SST-2/dev.tsv' } }"));
   return tasks;
 }
 

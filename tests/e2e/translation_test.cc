@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks whose answers are texts: pairs of files, other ways to decode, tokenizers of their texts.
+#include <algorithm>
+
+#include "tests/e2e/toy_task.h"
+
+namespace syntra {
+namespace {
+
+class Translation : public ToyTask {
+ protected:
+  void SetUp() override {
+    ToyTask::SetUp();
+    std::string targets;
+    for (int i = 0; i < 32; ++i) {
+      const char *first = i % 3 == 0 ? "ea" : "fa", *second = i % 2 == 0 ? "ga" : "ha";
+      inputs_ += fmt::format("{} {} ja\n", first, second);
+      targets += fmt::format("{} {}\n", second, first);
+    }
+    ReplaceFileDurably(scratch_ / "pairs.en", inputs_);
+    ReplaceFileDurably(scratch_ / "pairs.de", targets);
+  }
+
+  std::string inputs_;
+  const std::string task_ =
+      "data.task={ parallel_text { name: 'pairs' train { input: 'pairs.en' target: 'pairs.de' } "
+      "validation { input: 'pairs.en' target: 'pairs.de' } metric: ['bleu', 'sequence_accuracy'] "
+      "} }";
+};
+
+// What `eval` judges is what `generate` says, whichever way it decodes.
+TEST_F(Translation, IsDecodedAsTheConfigurationSays) {
+  const Outcome outcome = Run(Command("a", {task_, "train.steps=12"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string best = (Directory("a") / "best/pairs").string();
+  std::vector<std::string> outputs;
+  for (const std::string decoding :
+       {"{ greedy {} }", "{ beam { size: 3 alpha: 0 } }", "{ sample { seed: 3 } }"}) {
+    const Arguments settings{"--checkpoint", best, "--set", "decoding=" + decoding};
+    Arguments evaluate{"eval", "--json", "--predictions", Directory("answers").string()};
+    evaluate.insert(evaluate.end(), settings.begin(), settings.end());
+    const Outcome judged = Run(evaluate);
+    ASSERT_EQ(judged.code, 0) << judged.err;
+    if (outputs.empty()) {
+      EXPECT_EQ(ParseJson(judged.out)["tasks"], Results("a")["tasks"]);
+    }
+    std::string answers;
+    for (const std::string& line :
+         Split(ReadWholeFile(Directory("answers") / "pairs.jsonl"), '\n')) {
+      if (!line.empty()) answers += ParseJson(line)["prediction"].get<std::string>() + '\n';
+    }
+    Arguments generate{"generate", "--raw"};
+    generate.insert(generate.end(), settings.begin(), settings.end());
+    EXPECT_EQ(answers, Run(generate, {.input = inputs_}).out) << decoding;
+    outputs.push_back(answers);
+  }
+  EXPECT_NE(outputs[0], outputs[1]);
+  EXPECT_NE(outputs[0], outputs[2]);
+}
+
+TEST_F(Translation, ATokenizerIsTrainedOnTheTextsOfTasks) {
+  const Path model = scratch_ / "own.model";
+  const Outcome outcome =
+      Run({"tokenizer", "train", "--set", task_, "--set", "data.directory=" + scratch_.string(),
+           "--output", model.string(), "--pieces", "12"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("64 documents")) << outcome.err;  // inputs and targets of 32 lines
+  const Outcome encoded = Run({"tokenizer", "encode", model.string()}, {.input = inputs_});
+  ASSERT_EQ(encoded.code, 0) << encoded.err;
+  for (const std::string& line : Split(encoded.out, '\n')) {
+    EXPECT_EQ(std::ranges::count(Split(line, ' '), "2"), 0) << line;  // nothing is unknown
+  }
+}
+
+}  // namespace
+}  // namespace syntra
