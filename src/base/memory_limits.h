@@ -29,10 +29,6 @@ int64_t AddressSpaceInUse();
 // what the process that started it had at that time.
 int64_t PeakResidentBytes();
 
-// The bytes of memory that the process's control group and the groups around it allow, in version 1
-// or 2 of control groups. `root`: where the system's files are, for tests.
-std::optional<int64_t> ControlGroupMemory(const std::string& root = "");
-
 // The whole content of a file of the kernel, whose size is not known before; "" if there is none or
 // it cannot be read.
 std::string KernelFile(const std::string& path);

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory_limits.h"
@@ -42,17 +43,6 @@ std::string ValueOf(const std::string& text, std::string_view name) {
     }
   }
   return "";
-}
-
-// CPUs that the control group may use at once; 0 without a limit.
-double CpuQuota() {
-  const std::vector<std::string> parts = Split(KernelFile("/sys/fs/cgroup/cpu.max"), ' ');
-  int64_t quota = 0, period = 0;
-  if (parts.size() != 2 || !ParseInt64(parts[0], &quota) ||
-      !ParseInt64(StripSpace(parts[1]), &period) || period <= 0) {
-    return 0;
-  }
-  return static_cast<double>(quota) / static_cast<double>(period);
 }
 
 // "2.28.9" of 22809.
@@ -121,10 +111,11 @@ class Examination {
       Warn("{} threads share {} allowed cpus; set OMP_NUM_THREADS={} or train.threads",
            ThreadCount(), allowed, allowed);
     }
-    const double quota = CpuQuota();
-    if (quota > 0) Add("cpu", "control group quota", fmt::format("{:.1f} cpus", quota));
-    if (quota > 0 && quota < ThreadCount()) {
-      Warn("{} threads share a quota of {:.1f} cpus; set train.threads", ThreadCount(), quota);
+    if (const auto quota = ControlGroupCpus()) {
+      Add("cpu", "control group quota", fmt::format("{:.1f} cpus", *quota));
+      if (*quota < ThreadCount()) {
+        Warn("{} threads share a quota of {:.1f} cpus; set train.threads", ThreadCount(), *quota);
+      }
     }
     Peak();
   }

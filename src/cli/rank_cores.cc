@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/control_group.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/memory_limits.h"
@@ -203,6 +204,11 @@ RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, s
           .are_near_gpu = part && !(mine == allowed)};
 }
 
+int MostThreads(int processes) {
+  const auto cpus = std::getenv("OMP_NUM_THREADS") ? std::nullopt : ControlGroupCpus();
+  return cpus ? std::clamp(static_cast<int>(*cpus / processes), 1, ThreadCount()) : ThreadCount();
+}
+
 void TakeCores(Communicator& ranks, const std::string& gpu) {
   int threads = std::max(1, ProcessorCount() / ranks.ranks_on_host());
   // A rank that is alone and has no GPU has all that it was given.
@@ -217,8 +223,7 @@ void TakeCores(Communicator& ranks, const std::string& gpu) {
       Log().warn("this rank is not bound to cores: the system reports none");
     }
   }
-  // There are fewer if OMP_NUM_THREADS says so.
-  SetThreadCount(std::min(threads, ThreadCount()));
+  SetThreadCount(std::min(threads, MostThreads(ranks.ranks_on_host())));
 }
 
 }  // namespace syntra

@@ -39,9 +39,14 @@ struct RankCores {
 // The cores of one of these ranks. `topology` is that of its machine.
 RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, size_t rank);
 
+// The threads that each of `processes` may have, all of one control group: as many as
+// OMP_NUM_THREADS says. Without it, there are no more than the processors that the group may use at
+// once, since what takes more is stopped until the next period.
+int MostThreads(int processes);
+
 // Collective. Binds this process to its cores and gives it a thread for each of their hardware
-// threads. Where it cannot be bound, or SYNTRA_BINDING in the environment is "none", it stays where
-// it was, with as many threads. `gpu`: as in RankPlace.
+// threads, but no more than MostThreads says. Where it cannot be bound, or SYNTRA_BINDING in the
+// environment is "none", it stays where it was, with as many threads. `gpu`: as in RankPlace.
 void TakeCores(Communicator& ranks, const std::string& gpu);
 
 }  // namespace syntra
