@@ -49,7 +49,7 @@ std::string_view ReasonOf(RecordFault fault) {
     case RecordFault::kBadQuotes:
       return "a quoted field goes on after its closing quote";
     case RecordFault::kFieldCount:
-      return "row has not as many fields as there are columns";
+      return "row has more or fewer fields than there are columns";
     case RecordFault::kMissingField:
       return "a field is missing";
     case RecordFault::kBadValue:

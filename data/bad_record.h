@@ -63,7 +63,6 @@ class BadRecordLedger {
   void Finish() const;
 
   int64_t bad() const { return bad_; }
-  int64_t records() const { return records_; }
   int64_t count(RecordFault fault) const { return counts_[static_cast<size_t>(fault)]; }
 
  private:

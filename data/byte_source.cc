@@ -152,6 +152,16 @@ class GzipSource : public ByteSource {
   bool at_end_ = false;
 };
 
+// The program that has compressed a file that begins like this; null: none that is known.
+const char* OtherCompressor(std::string_view begin) {
+  if (begin.starts_with("\xFD\x37zXZ")) return "xz";
+  if (begin.starts_with("\x28\xB5\x2F\xFD")) return "zstd";
+  if (begin.starts_with("PK\x03\x04")) return "zip";
+  // The first digits of pi stand after the level.
+  const bool is_bzip2 = begin.starts_with("BZh") && begin.ends_with("1AY&");
+  return is_bzip2 ? "bzip2" : nullptr;
+}
+
 }  // namespace
 
 File OpenCorpusFile(const Path& path) { return File::OpenRegularForRead(path, ExitCode::kData); }
@@ -161,12 +171,16 @@ bool StartsLikeGzip(std::span<const std::byte> bytes) {
 }
 
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path) {
-  std::byte magic[2];
+  char first[8];
   File file = OpenCorpusFile(path);
-  const size_t count = file.Read(magic);
+  const size_t count = file.Read(std::as_writable_bytes(std::span(first)));
   file.Rewind();
-  if (StartsLikeGzip(std::span(magic).first(count))) {
+  if (StartsLikeGzip(std::as_bytes(std::span(first).first(count)))) {
     return std::make_unique<GzipSource>(std::move(file));
+  }
+  if (const char* program = OtherCompressor({first, count})) {
+    Fail(ExitCode::kData, "{} is compressed by {}; compress it by gzip instead, or not at all",
+         path.string(), program);
   }
   // An empty file is a failed download, not an empty shard.
   if (path.extension() == ".gz") {

@@ -38,7 +38,8 @@ File OpenCorpusFile(const Path& path);
 // Whether these are the first bytes of a gzip file.
 bool StartsLikeGzip(std::span<const std::byte> bytes);
 
-// Throws Error(kData) if the name ends in ".gz" and the file is empty or not gzip.
+// Throws Error(kData) if the name ends in ".gz" and the file is empty or not gzip, or if another
+// program has compressed the file.
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path);
 
 }  // namespace syntra

@@ -146,8 +146,6 @@ std::optional<TableFormat> TableFormatOf(const Path& path) {
   return std::nullopt;
 }
 
-std::unique_ptr<RecordReader> OpenLines(const Path& path) { return OpenTextRecords(path, ""); }
-
 std::unique_ptr<RecordReader> OpenTable(const Path& path, const TableFormat& format,
                                         std::vector<TableField> fields) {
   return format.kind == TableFormat::Kind::kJsonLines

@@ -60,7 +60,8 @@ bool NextGood(RecordReader* reader, BadRecordLedger* ledger, Record* record);
 // Throws Error(kData) if the format is unknown or the column does not exist.
 std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::string& text_field);
 
-// The lines of a text file, whatever its name; it may be gzipped. Blank lines are skipped.
+// Every line of a text file, whatever its name; it may be gzipped. Blank ones have the fault
+// kEmptyLine.
 std::unique_ptr<RecordReader> OpenLines(const Path& path);
 
 // A field of a table's records: a column, or a field of a JSON object ("a.b": b of the object a).

@@ -53,7 +53,7 @@ ShardError::ShardError(const Path& path, const std::string& reason)
 TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
     : path_(std::move(path)),
       temporary_(TemporaryBeside(path_)),
-      file_(File::CreateNew(temporary_)),
+      file_(File::CreateNew(temporary_.path())),
       token_bytes_(vocabulary_size <= 65536 ? 2 : 4),
       vocabulary_size_(vocabulary_size) {
   Preamble preamble{};
@@ -63,9 +63,7 @@ TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
   WriteBytes(BytesOf(preamble));
 }
 
-TokenShardWriter::~TokenShardWriter() {
-  if (!committed_) unlink(temporary_.c_str());
-}
+TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
 
 void TokenShardWriter::WriteBytes(std::span<const std::byte> bytes) {
   file_.Write(bytes);
@@ -124,8 +122,7 @@ Digest TokenShardWriter::Commit(ShardFacts* facts) {
   file_.Write(BytesOf(digest));
   file_.Sync();
   file_.Close();
-  RenameDurably(temporary_, path_);
-  committed_ = true;
+  RenameDurably(temporary_.path(), path_);
   return digest;
 }
 

@@ -28,12 +28,25 @@ struct ShardFacts {
   friend bool operator==(const ShardFacts&, const ShardFacts&) = default;
 };
 
+// Removes a file at its end, unless it was renamed before.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(Path path) : path_(std::move(path)) {}
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+};
+
 // Writes a shard sequentially to a temporary file, syncs it and renames it to `path`.
 class TokenShardWriter {
  public:
   // Ids are stored in 2 bytes if `vocabulary_size` <= 65536, else in 4.
   TokenShardWriter(Path path, int64_t vocabulary_size);
-  ~TokenShardWriter();
 
   // Documents without tokens are counted, not stored.
   void AddDocument(std::span<const int32_t> tokens);
@@ -46,7 +59,8 @@ class TokenShardWriter {
   void FlushTokens();
   void Pad();
 
-  Path path_, temporary_;
+  Path path_;
+  TemporaryFile temporary_;
   File file_;
   DigestStream digest_;
   uint32_t token_bytes_;
@@ -55,7 +69,6 @@ class TokenShardWriter {
   int64_t vocabulary_size_;
   std::vector<std::byte> pending_;
   std::vector<uint64_t> offsets_{0};
-  bool committed_ = false;
 };
 
 // A file that is no token shard that this program can read.

@@ -324,6 +324,18 @@ Path BehindLinks(Path path) {
 }
 }  // namespace
 
+void RequirePlaceForFile(const Path& path) {
+  std::error_code code;
+  const Path behind = BehindLinks(path), folder = behind.parent_path();
+  if (!folder.empty() && !Exists(folder)) {
+    Fail(ExitCode::kConfig, "cannot write {}: there is no directory {}", path.string(),
+         folder.string());
+  }
+  if (std::filesystem::is_directory(behind, code)) {
+    Fail(ExitCode::kConfig, "cannot write {}: it is a directory", path.string());
+  }
+}
+
 void WriteChosenFile(const Path& path, std::string_view content) {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -333,11 +345,8 @@ void WriteChosenFile(const Path& path, std::string_view content) {
     file.Write(content);
     return file.Close();
   }
-  const Path behind = BehindLinks(path), folder = behind.parent_path();
-  if (!folder.empty() && !Exists(folder)) {
-    Fail(ExitCode::kConfig, "cannot write {}: there is no directory {}", path.string(),
-         folder.string());
-  }
+  RequirePlaceForFile(path);
+  const Path behind = BehindLinks(path);
   ReplaceFileDurably(behind, content);
   if (fs::is_regular_file(status)) fs::permissions(behind, status.permissions(), code);
 }
@@ -350,8 +359,8 @@ void RemoveTemporaries(const Path& directory, int64_t age) {
        entry.increment(code)) {
     const std::string name = entry->path().filename().string();
     const size_t mark = name.rfind(kTemporary);
-    int64_t process = 0;
-    if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &process)) continue;
+    int64_t number = 0;
+    if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &number)) continue;
     if (ChangeTime(entry->path()) < newest) unlink(entry->path().c_str());
   }
 }

@@ -100,12 +100,15 @@ void ReplaceFileDurably(const Path& path, std::string_view content);
 // replaced durably, behind symbolic links, and keeps its permissions. Throws Error(kConfig) if its
 // directory is not there.
 void WriteChosenFile(const Path& path, std::string_view content);
+// Throws as WriteChosenFile would, before time is spent on the content: its directory is not there,
+// or `path` is a directory itself.
+void RequirePlaceForFile(const Path& path);
 // A name beside `path` for a file in the making, which no other process takes: not one on another
 // machine either, where ids of processes are often the same.
 Path TemporaryBeside(const Path& path);
 // Removes the files that ReplaceFileDurably left beside its own when its process was killed, unless
-// they changed in the last `age` seconds. For the owner of the directory, or with an age that no
-// file in the making has.
+// they changed in the last `age` seconds. Where others may write, too, give an age that no
+// unfinished file reaches.
 void RemoveTemporaries(const Path& directory, int64_t age = 0);
 
 // When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.

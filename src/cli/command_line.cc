@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <regex>
 
 #include "base/crash_guard.h"
 #include "base/failure.h"
@@ -127,19 +128,35 @@ ExitCode RunReported(const CLI::App& root, const Action& action) {
   }
 }
 
-// An empty path would count as not given, and often comes from a variable that is not set.
-void RefuseEmptyPaths(CLI::App& app) {
-  const CLI::Validator not_empty(
-      [](const std::string& text) {
-        return std::string(text.empty() ? "must not be empty; name one, or leave it out" : "");
-      },
-      "");
+// An empty path would count as not given, and often comes from a variable that is not set. The next
+// option would be taken for a path that was forgotten.
+std::string ProblemOfPath(const std::string& text) {
+  if (text.empty()) return "must not be empty; name one, or leave it out";
+  if (!text.starts_with("--")) return "";
+  return fmt::format("must have a value before {0}; if {0} is its name, write ./{0}", text);
+}
+
+// The library takes 010 for 8, and lets "nan" through ranges.
+std::string ProblemOfNumber(const std::string& text) {
+  static const std::regex decimal(R"([-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?)");
+  if (std::regex_match(text, decimal)) return "";
+  return fmt::format("\"{}\" is not a decimal number", Printable(text, 40));
+}
+
+// Checks the values of all options by the kind of value that they take.
+void CheckValues(CLI::App& app) {
   for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
     const std::string type = option->get_type_name();
-    if (type == "FILE" || type == "DIR" || type == "NAME") option->check(not_empty);
+    if (type == "FILE" || type == "DIR" || type == "NAME") {
+      option->check(CLI::Validator(ProblemOfPath, ""));
+    } else if (type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT")) {
+      // Before the checks that the command has added, which read the number.
+      option->transform(
+          CLI::Validator([](std::string& text) { return ProblemOfNumber(text); }, ""));
+    }
   }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    RefuseEmptyPaths(*command);
+    CheckValues(*command);
   }
 }
 
@@ -158,7 +175,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
     CLI::App* app = AddCommand(root, command);
     commands.emplace_back(app, command.set_up(*app));
   }
-  RefuseEmptyPaths(root);
+  CheckValues(root);
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -82,6 +82,7 @@ class Recipe {
 // All share the corpus: what it comes to in tokens does not depend on the mixer.
 std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& watchdog) {
   const ConfigOptions& common = *options.config;
+  common.RequireAny();
   CheckReadable(common.Files(), common.overrides);
   const Config read = ReadUnchecked(common.Files(), common.overrides);
   const RunDirectory directory{read.train().directory()};
@@ -112,7 +113,7 @@ void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers,
     facts.emplace_back(mixer.listed.name, Join(mixer.listed.overrides, "\n"));
   }
   CheckAgreement(ranks, facts, ExitCode::kConfig, "mixers",
-                 "start all ranks with the same --mixers and --seeds");
+                 "Start all ranks with the same --mixers and --seeds");
 }
 
 class Comparer {

@@ -23,12 +23,14 @@ std::vector<std::string> ConfigOptions::Files() const {
   return files;
 }
 
+void ConfigOptions::RequireAny() const {
+  if (!Files().empty() || !overrides.empty()) return;
+  Fail(ExitCode::kConfig, "no configuration; give a file, e.g. my.textproto");
+}
+
 Config ConfigOptions::Load(const ConfigPurpose& purpose) const {
-  const std::vector<std::string> files = Files();
-  if (files.empty() && overrides.empty()) {
-    Fail(ExitCode::kConfig, "no configuration; give a file, e.g. my.textproto");
-  }
-  return LoadConfig(files, overrides, purpose);
+  RequireAny();
+  return LoadConfig(Files(), overrides, purpose);
 }
 
 std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app) {

@@ -25,7 +25,9 @@ struct ConfigOptions {
   // All files, in the order of the command line.
   std::vector<std::string> Files() const;
 
-  // Throws Error(kConfig) with all errors, or if no file was given.
+  // Throws Error(kConfig) if there is neither a file nor an override.
+  void RequireAny() const;
+  // Throws as RequireAny, and Error(kConfig) with all errors.
   Config Load(const ConfigPurpose& purpose) const;
 };
 

@@ -71,6 +71,7 @@ Action SetUpFinetune(CLI::App& app) {
   return TrainingAction(
       "finetune",
       [options](Watchdog& watchdog) {
+        options->config->RequireAny();
         if (!NamesTasks(*options->config)) {
           CheckReadable(options->config->Files(), options->config->overrides);
           Fail(ExitCode::kConfig,
@@ -80,7 +81,7 @@ Action SetUpFinetune(CLI::App& app) {
         const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0,
                                     BytesBelow(options->start.initial));
         LoadedRun run = LoadForFinetuning(*options->config, options->start);
-        if (options->seeds > 1) RequireNoRun(run.config.train().directory());
+        (options->seeds > 1 ? RequireNoRun : RequireNoSeeds)(run.config.train().directory());
         return run;
       },
       [options](LoadedRun start, Communicator& sums, Backend& backend, Watchdog& watchdog) {

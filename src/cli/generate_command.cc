@@ -60,10 +60,9 @@ class LineFiller {
         continue;
       }
       DecodeRequest request = (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, lines[i]);
-      if (static_cast<int64_t>(request.ids.size()) > decoder_.input_length()) {
-        answers[i].error = answers_.Report(
-            i, fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
-                           request.ids.size(), decoder_.input_length()));
+      if (std::ssize(request.ids) > decoder_.settings().input_length) {
+        answers[i].error =
+            answers_.Report(i, TooLongInput(std::ssize(request.ids), decoder_.settings()));
         continue;
       }
       if (raw_) request.sentinels.clear();

@@ -348,6 +348,7 @@ void PredictOne(const Config& config, const ClusterOptions& options, bool json) 
 ExitCode Measure(const ConfigOptions& options, const Path& file) {
   return WithRanks("plan", [&](Communicator& ranks, Watchdog& watchdog) {
     const Config config = LoadForModel(options);
+    RequirePlaceForFile(file);
     const Path directory = file.has_parent_path() ? file.parent_path() : ".";
     Config measured;
     *measured.mutable_cluster() =

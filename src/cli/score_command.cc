@@ -33,8 +33,7 @@ class RequestReader {
     ScoreRequest request{ask(tokenizer_, parts[0]).ids, {}};
     const int64_t inputs = std::ssize(request.ids);
     if (inputs > lengths_.input_length) {
-      return bad(fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
-                             inputs, lengths_.input_length));
+      return bad(TooLongInput(inputs, lengths_));
     }
     const int64_t room =
         lengths_.together > 0 ? lengths_.together - inputs : lengths_.output_length;
@@ -43,10 +42,10 @@ class RequestReader {
       const int64_t length = std::ssize(request.targets.back());
       if (length == 0) return bad("has an empty target; write some text after each tab");
       if (length <= room) continue;
-      return bad(
-          fmt::format("has a target of {} tokens, but the model writes {}, which follow from its "
-                      "data.input_length",
-                      length, room));
+      return bad(fmt::format(
+          "has a target of {} tokens, but the model has room for {} (its {})", length, room,
+          lengths_.together > 0 ? "data.input_length, without the input"
+                                : "data.target_length or, where that is 0, data.input_length"));
     }
     return request;
   }

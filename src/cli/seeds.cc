@@ -13,6 +13,8 @@
 namespace syntra {
 namespace {
 
+constexpr const char* kSeedPrefix = "seed-";
+
 // The number at this place of every run's results; nothing where one of them has none: a test file
 // may have come or changed between two runs.
 std::optional<Spread> SpreadAt(std::span<const Json> runs, const Json::json_pointer& at) {
@@ -30,7 +32,8 @@ Config OfSeed(Config config, int index, int seeds) {
   if (seeds == 1) return config;
   TrainConfig& train = *config.mutable_train();
   train.set_seed(train.seed() + index);
-  train.set_directory((Path(train.directory()) / fmt::format("seed-{}", train.seed())).string());
+  train.set_directory(
+      (Path(train.directory()) / fmt::format("{}{}", kSeedPrefix, train.seed())).string());
   return config;
 }
 
@@ -39,6 +42,19 @@ void RequireNoRun(const Path& directory) {
   Fail(ExitCode::kConfig,
        "train.directory {} is that of a single run, which several would mix with; set another",
        directory.string());
+}
+
+void RequireNoSeeds(const Path& directory) {
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
+       entry.increment(code)) {
+    const RunDirectory inner{entry->path()};
+    if (!inner.name().starts_with(kSeedPrefix) || !inner.is_run()) continue;
+    Fail(ExitCode::kConfig,
+         "train.directory {} holds the runs of several seeds, with which a single run would mix; "
+         "set another, or give --seeds",
+         directory.string());
+  }
 }
 
 Json SpreadOfRuns(std::span<const Json> runs) {

@@ -18,6 +18,10 @@ Config OfSeed(Config config, int index, int seeds);
 // lie in it, would mix with that run's files.
 void RequireNoRun(const Path& directory);
 
+// Throws Error(kConfig) if the directory holds the runs of several seeds, whose results a single
+// run would replace.
+void RequireNoSeeds(const Path& directory);
+
 // The results (results.json) of finetuning runs as one: means over the runs, and under "deviations"
 // and "average_deviation" their standard deviations. There is at least one run.
 Json SpreadOfRuns(std::span<const Json> runs);

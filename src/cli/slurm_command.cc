@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_config.h"
+#include "cli/seeds.h"
 #include "cli/slurm_script.h"
 #include "train/run_directory.h"
 #include "train/step.h"
+#include "train/task_data.h"
 
 namespace syntra {
 namespace {
@@ -113,6 +115,8 @@ Config LoadChecked(const SlurmOptions& options, const SlurmJob& job) {
   if (config.train().device() == TrainConfig::CUDA && options.job.gpus_per_node == 0) {
     Fail(ExitCode::kConfig, "train.device is CUDA: say with --gpus-per-node how many GPUs to use");
   }
+  if (NamesTasks(*options.config)) CheckTasksCanStart(config, MakeTasks(config.data()));
+  if (job.seeds.count > 0) RequireNoRun(config.train().directory());
   // Throws where they cannot share a batch.
   BatchPartition::Of(config.train(), static_cast<int>(job.ranks()));
   return config;

@@ -8,17 +8,26 @@
 namespace syntra {
 namespace {
 
-// A full batch of random tokens: shapes and costs of training, no corpus needed.
+struct Ids {
+  int32_t first, count;
+};
+
+// A full batch of random tokens, and classes: shapes and costs of training, no corpus needed.
 Batch RandomBatch(const TrainingPlan& plan) {
   const BatchShape& shape = plan.shape();
+  const ModelConfig& model = plan.config().model();
+  const Ids tokens{2, model.vocabulary_size() - 2};
+  const bool classifies = ArchitectureOf(model).outputs() == Outputs::kClasses;
+  const Ids targets = classifies ? Ids{1, model.classifier().classes()} : tokens;
   Batch batch(shape.rows, shape.input_length, shape.target_length);
   uint64_t counter = 0;
-  for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
+  for (const auto& [name, ids] :
+       {std::pair{"encoder_ids", tokens}, std::pair{"decoder_ids", tokens},
+        std::pair{"targets", targets}}) {
     if (!batch.tensors().contains(name)) continue;
     for (int32_t& id : batch[name]) {
       const uint32_t bits = RandomAt({1, 2}, counter++)[0];
-      id =
-          2 + static_cast<int32_t>(UniformBelow(bits, plan.config().model().vocabulary_size() - 2));
+      id = ids.first + static_cast<int32_t>(UniformBelow(bits, ids.count));
     }
   }
   for (const char* name : {"encoder_segments", "decoder_segments"}) {

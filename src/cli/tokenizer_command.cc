@@ -141,6 +141,7 @@ Path ChooseOutput(const TrainOptions& options, const DataConfig& data) {
          output.string());
   }
   // Before minutes are spent.
+  RequirePlaceForFile(output);
   const Path directory = output.has_parent_path() ? output.parent_path() : Path(".");
   if (access(directory.c_str(), W_OK) != 0) {
     Fail(ExitCode::kResources, "cannot write into {}: {}", directory.string(),

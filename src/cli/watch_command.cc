@@ -14,16 +14,6 @@
 namespace syntra {
 namespace {
 
-// CLI::Range lets NaN through.
-std::string ProblemOfSeconds(const std::string& text) {
-  constexpr double kLeast = 0.1, kMost = 3600;
-  double seconds = 0;
-  const bool good =
-      CLI::detail::lexical_cast(text, seconds) && seconds >= kLeast && seconds <= kMost;
-  return good ? ""
-              : fmt::format("Value {} not in range {} to {}", Printable(text, 40), kLeast, kMost);
-}
-
 ViewOptions OptionsNow(bool colored) {
   return {.columns = TerminalColumns(STDOUT_FILENO),
           .rows = TerminalRows(STDOUT_FILENO),
@@ -46,7 +36,7 @@ Action SetUpWatch(CLI::App& app) {
       "--once", options->once,
       "Print the status once and exit; the default when standard output is not a terminal");
   app.add_option("--every", options->every, "Seconds between updates")
-      ->check(CLI::Validator([](std::string& text) { return ProblemOfSeconds(text); }, ""))
+      ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   return [options] {
     RunWatcher watcher(options->directory);

@@ -109,9 +109,27 @@ class FieldTree {
     for (int i = 0; i < message.field_count(); ++i) AddField(*message.field(i), path, indent);
   }
 
+  // The same under headings: last the fields of which only one can be set.
+  void AddWhole(const Descriptor& message, const std::string& path, size_t indent) {
+    shown_.emplace(&message, path);
+    AddPart("  fields\n", message, path, indent,
+            [](const auto& f) { return !f.containing_oneof(); });
+    AddPart("  one of\n", message, path, indent,
+            [](const auto& f) { return f.containing_oneof(); });
+  }
+
   const std::string& text() const { return text_; }
 
  private:
+  void AddPart(const char* heading, const Descriptor& message, const std::string& path,
+               size_t indent, const auto& belongs) {
+    const size_t before = text_.size();
+    for (int i = 0; i < message.field_count(); ++i) {
+      if (belongs(*message.field(i))) AddField(*message.field(i), path, indent);
+    }
+    if (text_.size() > before) text_.insert(before, heading);
+  }
+
   void AddField(const FieldDescriptor& field, const std::string& path, size_t indent) {
     const Descriptor* message = field.message_type();
     std::string sentence = SentencesOf(comments_, field);
@@ -152,10 +170,8 @@ std::string Labelled(const std::string& label, const std::string& text) {
 std::string FieldLines(const SchemaComments& comments, const std::string& path,
                        const Descriptor& message) {
   FieldTree tree(comments);
-  tree.Add(message, path, 4);
-  if (tree.text().empty()) return "";
-  const bool kinds = message.oneof_decl_count() > 0 && message.oneof_decl(0)->name() == "kind";
-  return (kinds ? "  one of\n" : "  fields\n") + tree.text();
+  tree.AddWhole(message, path, 4);
+  return tree.text();
 }
 
 std::string Explanation(const SchemaComments& comments, const std::string& path,

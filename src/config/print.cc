@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/text_format.h>
-#include <xxhash.h>
 
 #include <map>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "config/layer.h"
 #include "config/scalar.h"
@@ -188,9 +188,7 @@ std::vector<std::string> ConfigDifferences(const Config& a, const Config& b) {
 }
 
 std::string ConfigDigest(const Config& config) {
-  const std::string text = MinimalConfigText(config);
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return ToHex(DigestOf(std::string_view(MinimalConfigText(config))));
 }
 
 }  // namespace syntra

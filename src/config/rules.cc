@@ -133,8 +133,12 @@ class RuleCheck {
       const int size = reflection.FieldSize(message, field);
       if (size == 0 && rule.required() && needed) AddMissing(path);
       for (int k = 0; k < size && is_string; ++k) {
-        CheckString(rule, needed, reflection.GetRepeatedString(message, field, k),
-                    ElementPath(path, k));
+        const std::string text = reflection.GetRepeatedString(message, field, k);
+        if (text.empty() && rule.existing_pattern()) {
+          Add(ElementPath(path, k), "is empty; for none, write an empty list: " + path + "=[]");
+          continue;
+        }
+        CheckString(rule, needed, text, ElementPath(path, k));
       }
       return;
     }

@@ -40,7 +40,9 @@ Tokenizer Complete(StoredModel* model) {
   try {
     ValidateConfig(model->config, kForModel);
   } catch (const ConfigError& error) {
-    Fail(ExitCode::kCheckpoint, "what it says of its model cannot be:\n{}", error.what());
+    std::string text = "its configuration is not possible here:";
+    for (const Problem& problem : error.problems()) text += "\n  " + problem.message;
+    Fail(ExitCode::kCheckpoint, "{}", text);
   }
   Tokenizer tokenizer(model->tokenizer_path, model->tokenizer, model->config.data().extra_ids());
   CheckCanTrain(tokenizer, model->config.model().vocabulary_size());

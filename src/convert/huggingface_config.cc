@@ -24,11 +24,9 @@ struct WrongValue {
 };
 
 int32_t Integer(const Json& value) {
-  if (value.is_number_integer()) {
-    const auto number = value.get<int64_t>();
-    if (number > 0 && number <= std::numeric_limits<int32_t>::max()) {
-      return static_cast<int32_t>(number);
-    }
+  const int64_t number = AsInteger(value).value_or(0);
+  if (number > 0 && number <= std::numeric_limits<int32_t>::max()) {
+    return static_cast<int32_t>(number);
   }
   throw WrongValue{"a number from 1 to 2147483647"};
 }

@@ -38,7 +38,7 @@ class BatchDecoder {
   BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
                const DecodeSettings& settings);
 
-  int64_t input_length() const { return settings_.input_length; }
+  const DecodeSettings& settings() const { return settings_; }
 
   // The outputs of each request, in the order of the requests. An output that does not end has the
   // greatest length. An output does not depend on the other requests.

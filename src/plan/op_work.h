@@ -15,8 +15,8 @@ namespace syntra {
 double FlopsOf(const Instruction& instruction);
 
 // Bytes of an instruction's operands, each in the type that the program gives it. An operand that
-// is given twice is read once; one that is updated or added to is read and written. So no kernel
-// can move less, except for parameters that a GPU reads in bf16.
+// is given twice is read once; one that is updated or added to is read and written. Kernels move
+// less only of tables of which they need a few rows, and of parameters that a GPU reads in bf16.
 double BytesMoved(const Instruction& instruction);
 double BytesMoved(const Program& program);
 

@@ -68,10 +68,11 @@ void Progress::Step(const StepProgress& step) {
     loss_weight_ = kLossDecay * loss_weight_ + 1;
   }
   const bool live = *options_.live, final = step.step >= options_.steps;
-  const bool asked = !live && options_.log_every > 0 && step.step % options_.log_every == 0;
+  const bool by_steps = !live && options_.log_every > 0;
+  const bool due = by_steps ? step.step % options_.log_every == 0 : IsTime();
   // The last column stays free: writing there makes some terminals wrap.
   const int columns = live ? options_.columns() - 1 : std::numeric_limits<int>::max();
-  if (final || asked || IsTime()) Draw(Line(columns));
+  if (final || due) Draw(Line(columns));
   if (final) options_.screen->Finish();
 }
 

@@ -72,7 +72,7 @@ void RequireExample(bool has_one, const Path& file) {
 // Thrown by a sink that has what it wants.
 struct Enough {};
 
-// Reads on to the first one.
+// Reads only up to the first one.
 bool HasExample(const Task& task, const TaskSplit& split, std::span<const Path> files,
                 const BadRecordPolicy& policy) {
   try {

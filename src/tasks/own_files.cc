@@ -34,6 +34,9 @@ void CheckLabels(const TaskTraits& traits, const std::vector<std::string>& value
     Fail(ExitCode::kConfig, "task \"{}\": label: give two labels or more, all different; found {}",
          traits.name, labels.empty() ? "none" : Join(labels, ", "));
   }
+  if (std::ranges::count(labels, "") > 0) {
+    Fail(ExitCode::kConfig, "task \"{}\": label: a label must not be empty", traits.name);
+  }
   if (!values.empty() && (values.size() != labels.size() || !AllDifferent(values))) {
     Fail(ExitCode::kConfig,
          "task \"{}\": label_value: give one value for each of the {} labels, all different, or "
@@ -62,6 +65,9 @@ TextTemplate OwnTemplate(const std::string& text) {
 std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::string& by_default,
                                     Metric::Reads reads) {
   if (names.empty()) names = {by_default};
+  if (!AllDifferent(names)) {
+    Fail(ExitCode::kConfig, "metric: {}: name each once", Join(names, ", "));
+  }
   for (const std::string& name : names) {
     if (FindMetric(name).reads == reads) continue;
     std::vector<std::string> possible;

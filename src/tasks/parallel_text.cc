@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to text with two files: each line of one belongs to the same line of the other.
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "data/record_reader.h"
@@ -10,49 +8,44 @@
 namespace syntra {
 namespace {
 
-// One of the two files, and its next line that is not blank.
+// One of the two files, and its next line.
 class Side {
  public:
   explicit Side(const Path& path) : reader_(OpenLines(path)) { Advance(); }
 
   bool at_end() const { return at_end_; }
-  bool IsAt(int64_t line) const { return !at_end_ && record_.line == line; }
-  int64_t line() const { return record_.line; }  // at the end, the last one
-  const Record& record() const { return record_; }
-  const Path& path() const { return reader_->path(); }
-  void Advance() {
-    Record next;
-    at_end_ = !reader_->Next(&next);
-    if (!at_end_) record_ = next;
-  }
+  bool IsBlank() const { return at_end_ || line_.fault == RecordFault::kEmptyLine; }
+  const Record& line() const { return line_; }
+  std::string path() const { return reader_->path().string(); }
+  std::string name() const { return reader_->path().filename().string(); }
+  void Advance() { at_end_ = !reader_->Next(&line_); }
 
  private:
   std::unique_ptr<RecordReader> reader_;
-  Record record_;
+  Record line_;
   bool at_end_ = false;
 };
 
-// What is wrong with line `line` of one of the two files; no fault if it is a pair. The place is
-// that of the input's line or, if that is blank, of the line after it.
-Record FaultOf(const Side& input, const Side& target, int64_t line) {
-  Record record{.offset = input.record().offset, .line = line};
-  for (const Side* side : {&input, &target}) {
-    record.fault = side->IsAt(line) ? side->record().fault : RecordFault::kEmptyLine;
-    if (record.fault == RecordFault::kNone) continue;
-    record.detail = "in " + side->path().filename().string();
-    break;
-  }
-  return record;
+// A file that ends before the other one does is not its counterpart; blank lines at the end do no
+// harm.
+void RequireLine(const Side& side, const Side& other) {
+  if (!side.at_end() || other.IsBlank()) return;
+  Fail(ExitCode::kData,
+       "{} has {} lines, but {} has a line {}; each line of one must belong to the same line of "
+       "the other",
+       side.path(), other.line().line - 1, other.path(), other.line().line);
 }
 
-// A file that ends before the other one does is not its counterpart.
-void RequireEqualLength(const Side& input, const Side& target) {
-  if (input.at_end() == target.at_end()) return;
-  const Side &shorter = input.at_end() ? input : target, &longer = input.at_end() ? target : input;
-  Fail(ExitCode::kData,
-       "{} ends with line {}, but {} goes on to line {} or further; each line of one must belong "
-       "to the same line of the other",
-       shorter.path().string(), shorter.line(), longer.path().string(), longer.line());
+// What is wrong with the next lines of the two files; no fault if they are a pair.
+Record FaultOf(const Side& input, const Side& target) {
+  for (const Side* side : {&input, &target}) {
+    if (side->line().fault == RecordFault::kNone) continue;
+    return {.offset = side->line().offset,
+            .line = side->line().line,
+            .fault = side->line().fault,
+            .detail = "in " + side->name()};
+  }
+  return {};
 }
 
 class ParallelText : public Task {
@@ -73,25 +66,21 @@ class ParallelText : public Task {
   // `lines`: those of earlier pairs; this one's are added.
   int64_t ReadPair(const Path& inputs, const Path& targets, const BadRecordPolicy& policy,
                    int64_t* lines, const Sink& sink) const {
-    Side input(inputs), target(targets);
     BadRecordLedger ledger(inputs, policy);
-    int64_t line = 0;
-    while (!input.at_end() && !target.at_end()) {
-      line = std::min(input.line(), target.line());
-      const Record fault = FaultOf(input, target, line);
+    Side input(inputs), target(targets);
+    for (; !input.at_end() || !target.at_end(); input.Advance(), target.Advance(), ++*lines) {
+      RequireLine(input, target);
+      RequireLine(target, input);
+      if (input.IsBlank() && target.IsBlank()) continue;
+      const Record fault = FaultOf(input, target);
       if (fault.fault == RecordFault::kNone) {
-        sink(ExampleOf(input.record().text, target.record().text, *lines + line - 1));
+        sink(ExampleOf(input.line().text, target.line().text, *lines));
         ledger.CountGood();
       } else {
         ledger.CountBad(fault);
       }
-      for (Side* side : {&input, &target}) {
-        if (side->IsAt(line)) side->Advance();
-      }
     }
-    RequireEqualLength(input, target);
     ledger.Finish();
-    *lines += line;
     return ledger.bad();
   }
 

@@ -63,8 +63,8 @@ std::string JsonString(const Json& object, const char* name) {
 
 int64_t JsonInteger(const Json& object, const char* name) {
   const Json& member = JsonMember(object, name);
-  if (!member.is_number_integer()) throw BadRow{fmt::format("\"{}\" is not an integer", name)};
-  return member.get<int64_t>();
+  if (const auto integer = AsInteger(member)) return *integer;
+  throw BadRow{fmt::format("\"{}\" is not an integer of 64 bits", name)};
 }
 
 }  // namespace syntra

@@ -159,9 +159,14 @@ std::string PredictionLine(const Task& task, const Prediction& prediction) {
   Json line{{"id", example.id},
             {"input", example.inputs},
             {"target", example.targets},
-            {"prediction", prediction.text},
-            {"expected", judgement.expected},
-            {"predicted", judgement.predicted}};
+            {"prediction", prediction.text}};
+  const auto reads_texts = [](const std::string& metric) {
+    return FindMetric(metric).reads == Metric::Reads::kTexts;
+  };
+  if (!std::ranges::all_of(task.traits().metrics, reads_texts)) {
+    line["expected"] = judgement.expected;
+    line["predicted"] = judgement.predicted;
+  }
   if (!judgement.accepted_texts.empty()) line["accepted"] = judgement.accepted_texts;
   if (!judgement.group.empty()) line["group"] = judgement.group;
   return JsonText(line);

@@ -24,7 +24,7 @@
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/snapshot.h"
-#include "train/task_classes.h"
+#include "train/task_data.h"
 #include "train/task_labels.h"
 
 namespace syntra {
@@ -212,8 +212,7 @@ class Checks {
       return std::ranges::count(task->traits().splits, TaskSplit::Use::kValidation,
                                 &TaskSplit::use) > 0;
     });
-    RequireFiles(tasks_, TaskFolderOf(config_.data()).directory);
-    FirstClassIds(config_.model(), tasks_);
+    CheckTasksCanStart(config_, tasks_);
     std::vector<std::string> names;
     names.reserve(tasks_.size());
     for (const std::unique_ptr<Task>& task : tasks_) names.push_back(task->traits().name);

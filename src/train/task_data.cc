@@ -67,6 +67,17 @@ class TrainingExamples {
 
 }  // namespace
 
+void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks) {
+  const TaskFolder folder = TaskFolderOf(config.data());
+  RequireFiles(tasks, folder.directory);
+  FirstClassIds(config.model(), tasks);
+  for (const std::unique_ptr<Task>& task : tasks) {
+    for (const TaskSplit& split : task->traits().splits) {
+      if (split.use != TaskSplit::Use::kTest) CheckFirstExamples(*task, split, folder);
+    }
+  }
+}
+
 std::vector<TaskData> ReadValidation(const Config& config) {
   const TaskFolder folder = TaskFolderOf(config.data());
   std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());

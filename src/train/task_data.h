@@ -28,6 +28,11 @@ struct TaskData {
   const std::string& name() const { return task->traits().name; }
 };
 
+// Whether these tasks of a configuration can be learned, as far as can be known without reading
+// them through: files for training and validation are there and begin with examples, and the model
+// has their classes. Throws as FinetuningData::Read.
+void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks);
+
 // The tasks of a configuration with the splits that they are judged on; no training split is read.
 // Throws as FinetuningData::Read.
 std::vector<TaskData> ReadValidation(const Config& config);

@@ -73,7 +73,8 @@ ExitCode Evaluate(const CheckpointOptions& options) {
   std::vector<DecodeRequest> requests;
   Json inputs = Json::array(), outputs = Json::array();
   for (const TaskExample& example : examples) {
-    requests.push_back({IdsWithEos(tokenizer, example.inputs, decoder.input_length()), {}});
+    requests.push_back(
+        {IdsWithEos(tokenizer, example.inputs, decoder.settings().input_length), {}});
     inputs.push_back(requests.back().ids);
   }
   const std::vector<Hypotheses> decoded = decoder.Decode(requests);

@@ -64,6 +64,14 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
       {"config show --minimal --full --config x", "excludes"},
+      // Not the file of that name, not octal, not nothing.
+      {"report run --html --json", "error: --html: must have a value before --json; if --json is"},
+      {"plan x --ranks 010", "error: --ranks: \"010\" is not a decimal number"},
+      {"plan x --ranks abc", "error: --ranks: \"abc\" is not a decimal number"},
+      {"plan x --ranks 0", "error: --ranks: Value 0 not in range"},
+      {"tokenizer train x --coverage nan", "error: --coverage: \"nan\" is not a decimal number"},
+      {"finetune", "error: no configuration; give a file, e.g. my.textproto"},
+      {"compare --mixers x", "error: no configuration; give a file, e.g. my.textproto"},
   };
   for (const Case& each : cases) {
     const Outcome outcome = Syntra(each.arguments);

@@ -48,7 +48,10 @@ TEST(Slurm, MistakesAreNamed) {
        "are 4,294,967,296 ranks; at most 1,048,576 are allowed"},
       {"--time 5 --init-from runs/c4 --set checkpoint.initial=runs/d4",
        "--init-from names runs/c4, but checkpoint.initial runs/d4"},
-      {"--time 5 --config nowhere.textproto", "cannot read nowhere.textproto"}};
+      {"--time 5 --config nowhere.textproto", "cannot read nowhere.textproto"},
+      {"--time 5 --from-scratch --set 'data.task={ classification { name: \"a\" train: \"a.tsv\" "
+       "label: [\"x\", \"y\"] metric: \"bleu\" } }'",
+       "metric: \"bleu\" does not judge such answers"}};
   for (const auto& [options, message] : cases) {
     const Outcome outcome = RunShell(kSlurm + options);
     EXPECT_EQ(outcome.code, 2) << options;

@@ -154,6 +154,16 @@ TEST(ConfigErrors, Files) {
           large + "\" }\n2 errors");
 }
 
+TEST(ConfigErrors, AnEmptyPatternIsNoEmptyList) {
+  const std::vector<std::string> overrides{"data.validation=", "data.train=x"};
+  const std::string error =
+      ErrorOf([&] { LoadConfig({}, overrides, kForModel); }, ExitCode::kConfig);
+  EXPECT_NE(error.find("data.validation[0]: is empty; for none, write an empty list: "
+                       "data.validation=[]"),
+            std::string::npos)
+      << error;
+}
+
 // One error, whatever the purpose lacks.
 TEST(ConfigErrors, ATextIsNoConfiguration) {
   std::string text;
@@ -162,10 +172,10 @@ TEST(ConfigErrors, ATextIsNoConfiguration) {
       "error: x: this is no configuration (20 errors; line 1: bytes that are not UTF-8; save the "
       "file as UTF-8); a text to learn from is named in one: data { train: \"x\" }",
       "1 error"};
-  EXPECT_EQ(ErrorLines(text, kForTokenizer), expected);
+  EXPECT_EQ(ErrorLines(text, {.training_data = true}), expected);
   text.clear();
   for (int i = 0; i < 20; ++i) text += "The cat sat on the mat; it was fat!\n";
-  EXPECT_EQ(ErrorLines(text, kForTokenizer).size(), 2u);
+  EXPECT_EQ(ErrorLines(text, {.training_data = true}).size(), 2u);
   // Fields that are called otherwise elsewhere are named one by one.
   text.clear();
   for (int i = 0; i < 20; ++i) text += "learning_rate: 1\n";

@@ -101,6 +101,17 @@ TEST(Explain, SynonymsAndWhatAContinuedRunDoes) {
   EXPECT_EQ(ExplainField("train").find("Changing it"), std::string::npos);
 }
 
+// Beside the kinds there may be other fields.
+TEST(Explain, KindsAreToldFromOtherFields) {
+  const std::string term = ExplainField("model.mixer.attention.term");
+  const size_t kinds = term.find("\n  one of\n"), fields = term.find("\n  fields\n");
+  ASSERT_LT(fields, kinds) << term;
+  ASSERT_NE(kinds, std::string::npos) << term;
+  EXPECT_GT(term.find("\n    dot_product"), kinds) << term;
+  EXPECT_LT(term.find("\n    name "), kinds) << term;
+  EXPECT_EQ(ExplainField("train").find("\n  one of\n"), std::string::npos);
+}
+
 TEST(Explain, EveryFieldInEightyColumns) {
   for (const FieldPlace& field : AllFields()) ExpectFits(ExplainField(field.path));
 }

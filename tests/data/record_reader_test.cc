@@ -186,6 +186,21 @@ TEST(RecordReader, FilesOfAnotherKindAreRefused) {
   }
 }
 
+TEST(RecordReader, OtherCompressionIsNamed) {
+  const Path directory = ScratchDirectory("compressed");
+  for (const auto& [begin, program] : {std::pair<std::string, const char*>{"BZh91AY&SY", "bzip2"},
+                                       {"\xFD"
+                                        "7zXZ",
+                                        "xz"},
+                                       {"\x28\xB5\x2F\xFD", "zstd"},
+                                       {"PK\x03\x04", "zip"}}) {
+    const Path path = WriteScratch(directory / "a.txt", begin + "and so on");
+    EXPECT_EQ(DataErrorOf([&] { OpenRecordReader(path, "text"); }),
+              fmt::format("{} is compressed by {}; compress it by gzip instead, or not at all",
+                          path.string(), program));
+  }
+}
+
 TEST(RecordReader, NamesOfNumberedShardsTellTheFormat) {
   const Path directory = ScratchDirectory("numbered");
   const std::string line = "{\"text\":\"a\"}\n";

@@ -46,7 +46,7 @@ TEST(Table, ColumnsHaveNumbersWithoutAHeader) {
   EXPECT_EQ(
       ReadTable("x\ty\nz\n", format, {{"1"}}),
       (std::vector<Fields>{
-          {"x"}, {"row has not as many fields as there are columns; 1 fields for 2 columns"}}));
+          {"x"}, {"row has more or fewer fields than there are columns; 1 fields for 2 columns"}}));
   EXPECT_EQ(ReadTable("x\n", format, {{"2"}}),
             (std::vector<Fields>{{"a field is missing; column 2 of 1"}}));
   // A bad row at the beginning says nothing of the others.
@@ -56,7 +56,7 @@ TEST(Table, ColumnsHaveNumbersWithoutAHeader) {
                 {missing},
                 {"z"},
                 {"y"},
-                {"row has not as many fields as there are columns; 1 fields for 2 columns"}}));
+                {"row has more or fewer fields than there are columns; 1 fields for 2 columns"}}));
   TableFormat csv = kCsvTable;
   csv.header = false;
   EXPECT_EQ(ReadTable("\"x\"y\na,b,c\n", csv, {{"3"}}).back(), Fields{"c"});

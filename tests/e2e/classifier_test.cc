@@ -53,6 +53,16 @@ TEST_F(Classifier, TwoRanksAreOne) {
   EXPECT_EQ(Trace(Directory("one"), 12), Trace(Directory("two"), 12));
 }
 
+// Targets are classes there, not tokens.
+TEST_F(Classifier, IsTimed) {
+  Arguments command = Alone("run");
+  command[0] = "bench";
+  std::erase(command, "--from-scratch");
+  command.insert(command.end(), {"--steps", "1"});
+  const Outcome outcome = Run(command);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 // Each line gets the answer that the same text has among the run's predictions.
 TEST_F(Classifier, LabelsLines) {
   ASSERT_EQ(Run(Alone("run", {"train.steps=8"})).code, 0);
@@ -148,7 +158,7 @@ TEST_F(Classifier, WritesNoText) {
   const Outcome refused =
       Run({"score", "--checkpoint", Directory("run").string()}, {.input = "ea ga ja\tda\n"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(refused.Says("predicts classes, not text; syntra generate labels lines"))
+  EXPECT_TRUE(refused.Says("predicts classes, not text; syntra generate gives each line its class"))
       << refused.err;
   const Arguments convert{"convert",
                           "--input",

@@ -278,11 +278,11 @@ TEST_F(DecoderRun, LongLinesAreNamed) {
   const Outcome outcome = Run(generate, {.input = longest + "\n" + longest + " aa\n"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("line 2 of the input has 32 tokens, but the model reads 31 "
-                                     "(its data.input_length)"));
+                                     "(its data.input_length, with room for a token of output)"));
   const Outcome scores = Run(Of("score", "run"), {.input = longest + "\taa\taa aa\naa\t\n"});
   EXPECT_EQ(scores.code, 3);
   EXPECT_THAT(scores.err, HasSubstr("line 1 of the input has a target of 2 tokens, but the model "
-                                    "writes 1"));
+                                    "has room for 1"));
   EXPECT_THAT(scores.err, HasSubstr("line 2 of the input has an empty target"));
 }
 

@@ -124,10 +124,12 @@ TEST_F(Fault, AStragglerIsNamedOnce) {
   const Outcome outcome =
       Run(Pretrain("run"), {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=slow_rank@1-20:1"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::string warning = fmt::format("warning rank 1 on {} slows all 2 down: ", HostName());
+  const std::string warning =
+      fmt::format("warning rank 1 on {} slows down all 2 ranks: ", HostName());
   const size_t at = outcome.err.find(warning);
   ASSERT_NE(at, std::string::npos) << outcome.err;
-  EXPECT_EQ(outcome.err.find("slows all", at + warning.size()), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("slows down all", at + warning.size()), std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(Fault, AWrongFailpointIsSaid) {

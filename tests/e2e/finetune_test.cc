@@ -300,6 +300,11 @@ TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
   EXPECT_NEAR(tested(results), (tested(first) + tested(second)) / 2, 1e-9);
   EXPECT_NEAR(results["deviations"].at("toy_test").at("f1").get<double>(),
               std::abs(tested(first) - tested(second)) / std::sqrt(2.0), 1e-9);
+  // A single run would replace these results.
+  const Outcome single = Run(Command("a", {"train.steps=4", "train.seed=5"}));
+  EXPECT_EQ(single.code, 2);
+  EXPECT_TRUE(single.Says("a holds the runs of several seeds")) << single.err;
+  EXPECT_EQ(Results("a"), results);
 }
 
 // Then the last model answers the test split.

@@ -85,6 +85,24 @@ TEST_F(Mistake, FilesOfATaskThatAreNotThere) {
   }
 }
 
+// Told before the run begins.
+TEST_F(Mistake, FilesOfATaskWithoutExamples) {
+  ReplaceFileDurably(scratch_ / "a.tsv", "text\tlabel\nword\tno\n");
+  ReplaceFileDurably(scratch_ / "b.tsv", "text\tlabel\n");
+  for (const char* split : {"train", "validation"}) {
+    const std::string other = split == std::string("train") ? "validation" : "train";
+    const Outcome check =
+        Run({"check", "--config", config_.string(), "--from-scratch", "--set",
+             fmt::format("data.task={{ classification {{ name: 'a' {}: 'b.tsv' {}: 'a.tsv' label: "
+                         "['no', 'yes'] }} }}",
+                         split, other),
+             "--set", "data.directory=" + scratch_.string(), "--set",
+             "train.directory=" + Directory("run").string()});
+    EXPECT_EQ(check.code, 3) << check.out;
+    EXPECT_NE(check.out.find("b.tsv: there is no example in it"), std::string::npos) << check.out;
+  }
+}
+
 TEST_F(Mistake, TasksOfACommandForCorpora) {
   const Outcome outcome = Run(Pretrain("run", {"data.task=[{ cola {} }]"}));
   ExpectError(outcome, 2, {"data.task names tasks", "run syntra finetune"});

@@ -117,6 +117,15 @@ TEST(Progress, OrALineEveryLogEverySteps) {
   EXPECT_EQ(std::count(screen.text.begin(), screen.text.end(), '\n'), 10);
 }
 
+TEST(Progress, WithLogEveryNoOtherLines) {
+  Screen screen;
+  ProgressOptions options = screen.Options(false);
+  options.log_every = 1000;
+  Progress progress(options);
+  for (int64_t step = 1; step <= 1000; ++step, screen.seconds += 1) progress.Step(At(step));
+  EXPECT_EQ(std::count(screen.text.begin(), screen.text.end(), '\n'), 1);
+}
+
 TEST(Progress, LiveLineIsRedrawnInPlace) {
   Screen screen;
   std::optional<Progress> progress(std::in_place, screen.Options(true));

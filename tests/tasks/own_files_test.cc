@@ -109,12 +109,18 @@ TEST(OwnFiles, PairsWithABlankOrBadLineAreLeftOut) {
                                       "8German: 9i", "9German: lastzuletzt"}));
 }
 
+// Both files have as many lines if what one has more is blank.
+TEST(OwnFiles, ParallelFilesMayEndWithBlankLines) {
+  EXPECT_EQ(ReadTranslation("1\n2\n\n\n", "a\nb").size(), 3u);
+  EXPECT_EQ(ReadTranslation("1\n2\n\n", "a\nb\nc\n").size(), 3u);  // the third pair is bad
+}
+
 TEST(OwnFiles, FilesOfUnequalLengthAreNotParallel) {
   for (const auto& [english, german] :
        {std::pair{"1\n2\n3\n", "a\nb\n"}, std::pair{"1\n2\n", "a\nb\nc\n"}}) {
     const std::string error = DataErrorOf([&] { ReadTranslation(english, german); });
-    EXPECT_NE(error.find("ends with line 2"), std::string::npos) << error;
-    EXPECT_NE(error.find("goes on to line 3"), std::string::npos) << error;
+    EXPECT_NE(error.find("has 2 lines"), std::string::npos) << error;
+    EXPECT_NE(error.find("has a line 3"), std::string::npos) << error;
   }
 }
 
@@ -130,7 +136,7 @@ TEST(OwnFiles, FirstExamplesOfParallelTextNeedBothFiles) {
   WriteScratch(directory / "a.de", "");
   EXPECT_NE(DataErrorOf([&] {
               CheckFirstExamples(*task, test, {.directory = directory});
-            }).find("goes on to line 1"),
+            }).find("has a line 1"),
             std::string::npos);
   std::filesystem::remove(directory / "a.de");
   EXPECT_NE(
@@ -220,6 +226,9 @@ TEST(OwnFiles, WhatMakesNoSenseIsRefused) {
       {"text_to_text { name: 'a' train: 'a.tsv' metric: 'accuracy' }", "accuracy"},
       {"text_to_text { name: 'a' train: 'a.tsv' input: '{x' }", "{x"},
       {"text_to_text { name: 'a' train: 'a.tsv' input: 'x' }", "no field"},
+      {"classification { name: 'a' train: 'a.tsv' label: ['', 'x'] }", "must not be empty"},
+      {"text_to_text { name: 'a' train: 'a.tsv' metric: ['rouge', 'bleu', 'rouge'] }",
+       "name each once"},
       {"parallel_text { name: 'a' }", "neither a train nor a validation file"},
       {"parallel_text { name: 'a' train { input: 'a' target: 'b' } metric: 'f1' }", "bleu"},
   };
