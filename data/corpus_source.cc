@@ -33,6 +33,7 @@ class CorpusEpoch : public ExampleEpoch {
   }
 
  private:
+  // The name is that of the first objective. Another one would change the examples of every run.
   RandomKey KeyOf(int64_t example) const { return DeriveKey(seed_, "span mask", epoch_, example); }
 
   const Objective& objective_;

@@ -294,7 +294,6 @@ class Preparation {
       Encode(documents);
       for (const Document& document : documents) {
         writer.AddDocument(document.ids);
-        progress_.text_bytes += static_cast<int64_t>(document.text.size());
         progress_.tokens += static_cast<int64_t>(document.ids.size());
       }
       progress_.documents += static_cast<int64_t>(count);

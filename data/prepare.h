@@ -16,7 +16,7 @@ namespace syntra {
 
 struct PrepareProgress {
   int64_t shards_done = 0, shards_total = 0;
-  int64_t documents = 0, tokens = 0, text_bytes = 0;  // of shards made by this process
+  int64_t documents = 0, tokens = 0;  // of shards made by this process
   // While this process waits for a shard of another one: changes as the other process works.
   int64_t sign_of_life = 0;
   int64_t compared_blocks = 0;  // of files whose bytes are compared with their shards

@@ -116,8 +116,10 @@ void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
     const std::lock_guard lock(implementation_->mutex);
     implementation_->no_words.reset();
   }
-  Log().warn("{}: a text was encoded otherwise than by SentencePiece {}, which is used from now on",
-             path_.string(), SentencePieceVersion());
+  Log().warn(
+      "{}: the program's own encoder and SentencePiece {} disagree on a text; the library is used "
+      "from now on",
+      path_.string(), SentencePieceVersion());
   EncodePlainly(text, ids);
 }
 

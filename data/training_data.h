@@ -49,7 +49,6 @@ class TrainingData {
   bool Trims() const { return packing_.Trims(); }
   int64_t input_length() const { return packing_.row.inputs; }
   int64_t target_length() const { return packing_.row.targets; }
-  const ExampleSource& source() const { return *source_; }
   Digest ContentDigest() const { return source_->ContentDigest(); }
   // Rows of one pass over the data; may differ a little between epochs, as packing does.
   int64_t RowsInEpoch(int64_t epoch) const { return RowsOf(epoch)->size(); }

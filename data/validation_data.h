@@ -40,9 +40,6 @@ class ValidationData {
   // Rows [first_row, first_row + rows) of batch `index` < BatchCount(batch_size).
   Batch Get(int64_t index, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
-  int64_t input_length() const { return packing_.row.inputs; }
-  int64_t target_length() const { return packing_.row.targets; }
-  const ExampleSource& source() const { return *source_; }
   Digest ContentDigest() const { return source_->ContentDigest(); }
 
  private:

@@ -14,11 +14,18 @@
 
 namespace syntra {
 
+bool AnyRank(Communicator& ranks, bool flag) { return LargestOfRanks(ranks, flag) > 0; }
+
+int64_t LargestOfRanks(Communicator& ranks, int64_t number) {
+  SYNTRA_CHECK(std::abs(number) <= int64_t{1} << 53, "{} is no exact double", number);
+  auto largest = static_cast<double>(number);
+  ranks.AllReduceMax(std::span(&largest, 1));
+  return static_cast<int64_t>(largest);
+}
+
 void BroadcastText(Communicator& ranks, std::string* text) {
   if (ranks.size() == 1) return;
-  double size = ranks.rank() == 0 ? static_cast<double>(text->size()) : 0;
-  ranks.AllReduceMax(std::span(&size, 1));
-  text->resize(static_cast<size_t>(size));
+  text->resize(LargestOfRanks(ranks, ranks.rank() == 0 ? std::ssize(*text) : 0));
   // The communicators move words.
   std::vector<int32_t> words(DivideUp(text->size(), sizeof(int32_t)));
   if (words.empty()) return;
@@ -28,7 +35,7 @@ void BroadcastText(Communicator& ranks, std::string* text) {
 }
 
 std::vector<std::string> AllGatherLines(Communicator& ranks, std::string_view line) {
-  SYNTRA_CHECK(line.find('\n') == line.npos, "a line of two: {}", line);
+  SYNTRA_CHECK(line.find('\n') == line.npos, "a line with a line end in it: {}", line);
   std::string text = Join(ranks.Gather(line), "\n");
   BroadcastText(ranks, &text);
   return Split(text, '\n');

@@ -105,6 +105,12 @@ class Communicator {
   }
 };
 
+// Whether the flag is set on any rank; on every rank.
+bool AnyRank(Communicator& ranks, bool flag);
+
+// The largest of the ranks' numbers, on every rank. They are at most 2^53, the limit of doubles.
+int64_t LargestOfRanks(Communicator& ranks, int64_t number);
+
 // Replaces `text` with rank 0's on every rank.
 void BroadcastText(Communicator& ranks, std::string* text);
 

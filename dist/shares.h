@@ -18,7 +18,7 @@ class Shares {
   // Where each rank's share ends.
   explicit Shares(std::vector<int64_t> ends) : ends_(std::move(ends)) {
     SYNTRA_CHECK(!ends_.empty() && ends_.front() >= 0 && std::ranges::is_sorted(ends_),
-                 "shares that do not lie one behind the other");
+                 "the ends of shares fall");
   }
   // Shares of equal size, a multiple of `grain`; the last share that is not empty may be smaller.
   static Shares Even(int64_t elements, int ranks, int64_t grain = 1) {

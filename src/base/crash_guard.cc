@@ -26,7 +26,8 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 // Signal handlers can reach nothing but globals.
 thread_local const CrashGuard* innermost_guard = nullptr;
-thread_local const char* careless_library = nullptr;  // about memory; of a ShortageGuard
+// The library that a ShortageGuard is around: it crashes where memory is refused. Null: none.
+thread_local const char* careless_library = nullptr;
 std::atomic<MappedRange*> first_range{nullptr};
 std::mutex range_mutex;  // of changes to the list; a crash reads it as it is
 const char* program_version = "?";
@@ -132,7 +133,7 @@ struct CrashReport {
 namespace {
 
 // Several threads may meet the same fault: the first one speaks, the others wait for its end.
-void TakeTheWord(int signal) {
+void ReportAloneOrWait(int signal) {
   const pid_t self = gettid();
   pid_t first = 0;
   if (crashed_thread.compare_exchange_strong(first, self)) return;
@@ -146,7 +147,7 @@ void TakeTheWord(int signal) {
 
 void OnCrash(int signal, siginfo_t* info, void*) {
   const bool refused = errno == ENOMEM;
-  TakeTheWord(signal);
+  ReportAloneOrWait(signal);
   if (signal == SIGBUS) CrashReport::EndIfMapped(info->si_addr);
   // Libraries crash or give up soon after a refusal: some while they tidy up after it.
   const bool in_library = careless_library || innermost_guard || signal == SIGABRT;

@@ -44,6 +44,10 @@ Digest DigestOf(std::span<const std::byte> bytes) {
   return Canonical(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
+uint64_t ShortDigestOf(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
 Digest DigestOf(std::string_view text) { return DigestOf(std::as_bytes(std::span(text))); }
 
 // Read in blocks: a mapped file that another process cuts short would end this one by SIGBUS.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3-128: finds damage and changes in files; no defence against forgery.
+// XXH3: finds damage and changes in files; no defence against forgery.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace syntra {
 
-// In XXH3's canonical (big-endian) byte order.
+// XXH3-128, in its canonical (big-endian) byte order.
 using Digest = std::array<uint8_t, 16>;
 
 Digest DigestOf(std::span<const std::byte> bytes);
@@ -25,6 +25,9 @@ Digest DigestOfRest(File& file, const std::function<void()>& after_block = {});
 // 32 lower-case hexadecimal digits.
 std::string ToHex(const Digest& digest);
 inline std::string HexDigestOf(std::span<const std::byte> bytes) { return ToHex(DigestOf(bytes)); }
+
+// One of 64 bits: finds differences between a few values that somebody compares.
+uint64_t ShortDigestOf(std::span<const std::byte> bytes);
 
 // A digest of bytes that come piece by piece.
 class DigestStream {

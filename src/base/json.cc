@@ -44,16 +44,20 @@ Json TryParseJson(std::string_view text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+std::optional<int64_t> AsInteger(const Json& value) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > kMost) return std::nullopt;
+  return value.get<int64_t>();
+}
+
 int64_t IntegerOf(const Json& value) {
-  if (!value.is_number_integer()) {
-    throw Json::type_error::create(
-        302, std::string("must be an integer, but is ") + value.type_name(), nullptr);
-  }
-  if (value.is_number_unsigned() &&
-      value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+  if (const auto integer = AsInteger(value)) return *integer;
+  if (value.is_number_integer()) {
     throw Json::out_of_range::create(406, "an integer above 2^63 - 1", nullptr);
   }
-  return value.get<int64_t>();
+  throw Json::type_error::create(
+      302, std::string("must be an integer, but is ") + value.type_name(), nullptr);
 }
 
 std::string JsonText(const Json& json, int indent) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,10 @@ Json ParseJson(const std::string& text);
 // (Json::is_discarded).
 Json TryParseJson(std::string_view text);
 
-// The value of an integer that fits into int64. Throws Json::exception for anything else; get()
-// would make something of any number.
+// The value of an integer that fits into int64; nothing for anything else, of which get() would
+// make something.
+std::optional<int64_t> AsInteger(const Json& value);
+// The same; throws Json::exception for anything else.
 int64_t IntegerOf(const Json& value);
 
 // On one line, or with `indent` spaces a level. Bytes that are not UTF-8 (paths and environment

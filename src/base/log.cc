@@ -89,14 +89,16 @@ std::shared_ptr<spdlog::logger>& Holder() {
 
 spdlog::logger& Log() { return *Holder(); }
 
+std::string RankLogName(int rank) { return fmt::format("rank-{:04}.log", rank); }
+
 void SetUpLogging(int rank, const std::filesystem::path& directory) {
   std::vector<spdlog::sink_ptr> sinks;
   if (rank == 0) sinks.push_back(std::make_shared<StderrSink>());
   std::string problem;
   if (!directory.empty()) {
     try {
-      sinks.push_back(std::make_shared<FileSink>(
-          File::OpenForAppend(directory / fmt::format("rank-{:04}.log", rank))));
+      sinks.push_back(
+          std::make_shared<FileSink>(File::OpenForAppend(directory / RankLogName(rank))));
     } catch (const Error& error) {
       problem = error.what();
     }

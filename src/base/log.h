@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <filesystem>
+#include <string>
 
 namespace syntra {
 
@@ -14,8 +15,9 @@ namespace syntra {
 spdlog::logger& Log();
 
 // From now on rank 0 logs to stderr and, unless `directory` is empty, every rank appends to
-// directory/rank-NNNN.log. Logging never stops the program. If the log file cannot be written, a
+// the file RankLogName of it. Logging never stops the program. If the log file cannot be written, a
 // warning on stderr says so once; lines that stderr does not take are only in the file.
+std::string RankLogName(int rank);  // "rank-0012.log"
 void SetUpLogging(int rank, const std::filesystem::path& directory);
 
 // Logs an error only to the log file, for errors that are printed on stderr anyway.

@@ -10,8 +10,8 @@
 
 namespace syntra {
 
-// The least of 8, 10, 12, 14, 16, 20, ..., four sizes in each octave, that holds `count`; but sizes
-// are multiples of `step`, and `most` at most.
+// Rounds `count` up to a multiple of a quarter of the power of two below it, or of `step` if that
+// is more; but to `most` at most. With step 1: 1 to 8, 10, 12, 14, 16, 20, ...
 inline int64_t RoundUpInOctave(int64_t count, int64_t step, int64_t most) {
   const auto octave =
       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count - 1, 1))));

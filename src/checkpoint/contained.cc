@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -25,7 +27,7 @@ namespace syntra {
 namespace {
 
 constexpr char kAnswer = 'a', kError = 'e';
-// With which a child ends that was refused memory; a library that gives up for want of it, too.
+// The exit code of a child that got no memory, whether our code or a library gave up.
 constexpr int kRefused = static_cast<int>(ExitCode::kResources);
 
 // Libraries use memory that they were refused.
@@ -82,31 +84,72 @@ void Confine(const ContainedLimits& limits) {
 
 enum class Answer { kWhole, kTooLate, kTooLong };
 
-Answer ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text) {
-  const auto end = Clock::now() + std::chrono::seconds(limits.wall_seconds);
-  char block[65536];
-  while (Clock::now() < end) {
-    pollfd ready{descriptor, POLLIN, 0};
-    if (poll(&ready, 1, 100) <= 0) continue;
-    const ssize_t count = read(descriptor, block, sizeof(block));
-    if (count == 0) return Answer::kWhole;
-    if (count > 0) text->append(block, count);
-    if (text->size() > limits.answer_bytes) return Answer::kTooLong;
+// A child that has been started, and the end of the pipe from which its answer is read.
+class Child {
+ public:
+  Child(pid_t process, int answer, const ContainedLimits& limits)
+      : process_(process),
+        answer_(answer),
+        limits_(limits),
+        end_(Clock::now() + std::chrono::seconds(limits.wall_seconds)) {}
+  // Kills the child if it has not ended yet.
+  ~Child() {
+    close(answer_);
+    if (status_) return;
+    kill(process_, SIGKILL);
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
-  return Answer::kTooLate;
-}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Reads the answer, then waits for the child to end.
+  Answer Finish(std::string* text) {
+    const Answer answer = Read(text);
+    return answer == Answer::kWhole && !Wait() ? Answer::kTooLate : answer;
+  }
+  // As waitpid gives it, of a child that has ended.
+  int status() const { return status_.value_or(0); }
+
+ private:
+  Answer Read(std::string* text) {
+    char block[65536];
+    while (Clock::now() < end_) {
+      pollfd ready{answer_, POLLIN, 0};
+      if (poll(&ready, 1, 100) <= 0) continue;
+      const ssize_t count = read(answer_, block, sizeof(block));
+      if (count == 0) return Answer::kWhole;
+      if (count > 0) text->append(block, count);
+      if (text->size() > limits_.answer_bytes) return Answer::kTooLong;
+    }
+    return Answer::kTooLate;
+  }
+
+  // False if it does not end in time: a hostile one may close its pipe and sleep.
+  bool Wait() {
+    std::chrono::microseconds pause(10);
+    for (;; pause = std::min(2 * pause, std::chrono::microseconds(50000))) {
+      int status = 0;
+      if (waitpid(process_, &status, WNOHANG) == process_) {
+        status_ = status;
+        return true;
+      }
+      if (Clock::now() >= end_) return false;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  pid_t process_;
+  int answer_;
+  const ContainedLimits& limits_;
+  Clock::time_point end_;
+  std::optional<int> status_;
+};
 
 // The kernel kills where a machine or a control group has no more memory.
 bool FoundNoMemory(int status) {
   return (WIFEXITED(status) && WEXITSTATUS(status) == kRefused) ||
          (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
-int StatusOf(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
 }
 
 }  // namespace
@@ -117,21 +160,20 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
   if (pipe2(ends, O_CLOEXEC) != 0) {
     Fail(ExitCode::kResources, "cannot make a pipe: {}", SystemErrorText(errno));
   }
-  const pid_t child = fork();
-  if (child == 0) RunChild(ends[1], work, limits);
+  const pid_t process = fork();
+  if (process == 0) RunChild(ends[1], work, limits);
   const int fork_error = errno;
   close(ends[1]);
-  if (child < 0) {
+  if (process < 0) {
     close(ends[0]);
     Fail(ExitCode::kResources,
          "cannot start a child process to read the file: {}; allow more processes (ulimit -u)",
          SystemErrorText(fork_error));
   }
+  Child child(process, ends[0], limits);
   std::string text;
-  const Answer answer = ReadAnswer(ends[0], limits, &text);
-  if (answer != Answer::kWhole) kill(child, SIGKILL);
-  close(ends[0]);
-  const int status = StatusOf(child);
+  const Answer answer = child.Finish(&text);
+  const int status = child.status();
   if (answer == Answer::kTooLate) {
     Fail(ExitCode::kResources,
          "{} did not finish within {} s: the machine is busy, or was suspended; try again", what,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,7 +34,7 @@ std::optional<Leftover> ParseLeftover(std::string_view name) {
     if (!name.starts_with(prefix) || dash < prefix.size()) continue;
     Leftover found{prefix, name.substr(prefix.size(), dash - prefix.size())};
     if (!ParseStepName(found.checkpoint) || !ParseInt64(name.substr(dash + 1), &found.process) ||
-        found.process <= 0) {
+        found.process <= 0 || found.process > std::numeric_limits<pid_t>::max()) {
       continue;
     }
     return found;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "checkpoint/layout.h"
 #include "config/explain.h"
 
 namespace syntra {
@@ -35,8 +36,8 @@ std::vector<Choice> Assignments(const std::string& text) {
 bool HoldsCheckpoints(const Path& directory) {
   const std::string name = directory.filename();
   std::error_code code;
-  return name.starts_with("step-") || name == "checkpoints" ||
-         std::filesystem::is_directory(directory / "checkpoints", code);
+  return ParseStepName(name) || name == kCheckpointsFolder ||
+         std::filesystem::is_directory(directory / kCheckpointsFolder, code);
 }
 
 // Directories below that of `text`; of these only runs and checkpoints, if there are any.

@@ -43,7 +43,7 @@ void PrintLogPerplexity(const LoadedModel& loaded, const LogPerplexity& result, 
                          {"batches", result.batches},
                          {"label_checksum", fmt::format("{:016x}", result.label_checksum)}}));
   } else {
-    fmt::print("{}: log-perplexity {:.4f} over {} target tokens (labels {:016x})\n",
+    fmt::print("{}: log-perplexity {:.4f} over {} target tokens (checksum {:016x})\n",
                loaded.path.string(), result.value, result.tokens, result.label_checksum);
   }
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "run/run_history.h"
 #include "run/run_lock.h"
@@ -216,7 +217,7 @@ void RunWatcher::LookAtHistory() {
 }
 
 void RunWatcher::LookAtLog() {
-  const Path path = RunDirectory{run_.report.directory}.logs() / "rank-0000.log";
+  const Path path = RunDirectory{run_.report.directory}.logs() / RankLogName(0);
   if (!log_ && !Exists(path)) return;
   if (!log_) log_.emplace(path);
   while (const auto line = log_->Next()) {

@@ -19,8 +19,8 @@ struct WatchedRun {
   std::deque<std::string> log;  // the last lines of rank 0
 };
 
-// Follows a run that may go on meanwhile. Everything is read afresh each time: a run that continues
-// cuts its metrics.
+// Follows a run that may go on meanwhile. Reads only new lines, but begins anew when a process of
+// the run has started, since that may cut the metrics.
 class RunWatcher {
  public:
   // Throws Error(kConfig) if the directory is not that of a run.

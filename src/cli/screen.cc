@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "base/clock.h"
@@ -24,24 +25,36 @@ void Write(std::string_view text) {
   Fail(ExitCode::kResources, "cannot write to the terminal: {}", SystemErrorText(errno));
 }
 
+// Signal handlers can reach nothing but globals.
+std::atomic<const termios*> terminal_before{nullptr};
+
+// Gives the terminal back as it was.
+void Restore() {
+  WriteAll(STDOUT_FILENO, kLeave);
+  if (const termios* before = terminal_before.load()) tcsetattr(STDIN_FILENO, TCSANOW, before);
+}
+
 }  // namespace
 
 Screen::Screen() {
   InstallSignalHandlers();
+  Write(kEnter);
   termios now = {};
   if (isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &now) == 0) {
     before_ = now;
+    terminal_before.store(&*before_);
     // Keys come as they are typed and are not shown. ^Z would leave the terminal like this.
     now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     now.c_cc[VSUSP] = _POSIX_VDISABLE;
     tcsetattr(STDIN_FILENO, TCSANOW, &now);
   }
-  Write(kEnter);
+  SetRestore(Restore);
 }
 
 Screen::~Screen() {
-  WriteAll(STDOUT_FILENO, kLeave);
-  if (before_) tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
+  SetRestore(nullptr);
+  Restore();
+  terminal_before.store(nullptr);
 }
 
 void Screen::Draw(std::span<const std::string> lines) {

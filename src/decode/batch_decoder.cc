@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/batch_decoder.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 
+#include "base/digest.h"
 #include "data/packer.h"
 #include "decode/share.h"
 #include "dist/self.h"
@@ -142,7 +141,7 @@ std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> r
                     .digests = {}};
   for (const size_t request : batch.requests) {
     inputs.emplace_back(requests[request].ids);
-    asked.digests.push_back(XXH3_64bits(inputs.back().data(), inputs.back().size_bytes()));
+    asked.digests.push_back(ShortDigestOf(std::as_bytes(inputs.back())));
   }
   const EncoderRows rows = RowsOf(batch, inputs);
   DecodeSession& session = SessionFor(batch);

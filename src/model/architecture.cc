@@ -64,8 +64,8 @@ bool HasCrossAttention(const ModelConfig& model) {
 void CheckGivesTokens(const ModelConfig& model) {
   if (ArchitectureOf(model).outputs() != Outputs::kClasses) return;
   Fail(ExitCode::kConfig,
-       "a model of architecture {} predicts classes, not text; syntra generate labels lines with "
-       "them, with --json also with their log-probabilities",
+       "a model of architecture {} predicts classes, not text; syntra generate gives each line its "
+       "class, with --json also the log-probabilities",
        NameOf(model.architecture()));
 }
 

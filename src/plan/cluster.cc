@@ -26,8 +26,7 @@ void CheckFigures(const ClusterConfig& config, const Layout& layout) {
   if (missing.empty()) return;
   Fail(ExitCode::kConfig,
        "no figures of a cluster for this prediction: {} {} not known; give a file that has them, "
-       "e.g. "
-       "configs/clusters/h100_infiniband.textproto",
+       "such as configs/clusters/h100_infiniband.textproto",
        Join(missing, ", "), missing.size() == 1 ? "is" : "are");
 }
 

@@ -17,7 +17,7 @@ namespace syntra {
 
 // In seconds of the wall's clock.
 struct Goodput {
-  double wall = 0;        // from the start of the run's first process to its last sign
+  double wall = 0;        // from the start of the run's first process to the run's last line
   double useful = 0;      // of steps that the model has learned from
   double skipped = 0;     // of steps that were not finite
   double lost = 0;        // of steps that were trained, but that no checkpoint had

@@ -150,8 +150,9 @@ std::optional<std::string_view> LineFollower::Next() {
 void VisitLines(LineFollower& reader, const VisitLine& visit) {
   while (const auto line = reader.Next()) {
     const Json json = ParseLine(*line);
-    const auto step = json.find("step");
-    if (step != json.end() && step->is_number_integer()) visit(*step, json);
+    const auto member = json.find("step");
+    const auto step = member == json.end() ? std::nullopt : AsInteger(*member);
+    if (step) visit(*step, json);
   }
 }
 

@@ -18,7 +18,7 @@ class LossSpikes {
   static constexpr size_t kWindow = 100;  // steps of the window
   static constexpr size_t kFewest = 20;   // with fewer there are no spikes
   static constexpr double kSpike = 6;     // deviations above the median
-  // A deviation is at least this part of the median, however even the losses are.
+  // A deviation is at least this part of the median, even if the losses hardly differ.
   static constexpr double kLeastDeviation = 0.01;
 
   struct Spike {

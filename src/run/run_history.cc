@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_history.h"
 
+#include <limits>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -65,26 +67,28 @@ void HistoryReader::AddStep(double step, const Json& line) {
     history_.curves[name].push_back({step, NumberIn(line, name)});
   }
   const double seconds = NumberIn(line, "seconds");
-  history_.seconds += seconds;
-  tokens_ += NumberIn(line, "tokens_per_second") * seconds;
-  used_ += NumberIn(line, "mfu") * seconds;
-  if (history_.seconds > 0) {
-    history_.tokens_per_second = tokens_ / history_.seconds;
-    history_.mfu = used_ / history_.seconds;
-  }
+  if (std::isfinite(seconds)) AddTimes(line, seconds);
   for (size_t i = 0; i < kStepPhases.size(); ++i) {
     const double of_phase = NumberIn(line, SecondsField(kStepPhases[i]));
     if (std::isfinite(of_phase)) history_.phases[i] += of_phase;
   }
-  if (NumberIn(line, "skipped") > 0) {
-    ++history_.skipped;
-    history_.skipped_seconds += seconds;
-  }
+  if (NumberIn(line, "skipped") > 0) ++history_.skipped;
   if (line.contains("slowest_rank")) {
-    history_.slowest_rank = static_cast<int>(IntegerIn(line, "slowest_rank", -1));
+    const int64_t rank = IntegerIn(line, "slowest_rank", -1);
+    history_.slowest_rank = rank <= std::numeric_limits<int>::max() ? static_cast<int>(rank) : -1;
     history_.slowest_seconds = NumberIn(line, "slowest_rank_seconds");
     history_.median_seconds = NumberIn(line, "median_rank_seconds");
   }
+}
+
+void HistoryReader::AddTimes(const Json& line, double seconds) {
+  history_.seconds += seconds;
+  tokens_ += NumberIn(line, "tokens_per_second") * seconds;
+  used_ += NumberIn(line, "mfu") * seconds;
+  if (NumberIn(line, "skipped") > 0) history_.skipped_seconds += seconds;
+  if (history_.seconds == 0) return;
+  history_.tokens_per_second = tokens_ / history_.seconds;
+  history_.mfu = used_ / history_.seconds;
 }
 
 RunHistory ReadRunHistory(const Path& metrics) {

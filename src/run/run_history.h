@@ -54,6 +54,7 @@ class HistoryReader {
   // The curve of a value of evaluations.
   Curve& CurveOf(const std::string& name);
   void AddStep(double step, const Json& line);
+  void AddTimes(const Json& line, double seconds);
 
   LineFollower lines_;
   RunHistory history_;

@@ -26,7 +26,8 @@ Previous ReadStatus(const Path& path) {
     return {status.at("state").get<std::string>(), IntegerOf(status.at("step")),
             IntegerOf(status.at("starts_without_progress"))};
   } catch (const Json::exception& error) {
-    Log().warn("{} is damaged and starts anew ({})", path.string(), error.what());
+    Log().warn("{} is damaged, so nothing is known of earlier starts ({})", path.string(),
+               error.what());
     return {};
   }
 }

@@ -32,10 +32,10 @@ std::vector<SampleLine> ReadSampleLines(const Path& path) {
   std::vector<SampleLine> samples;
   if (!Exists(path)) return samples;
   VisitLines(path, [&](int64_t step, const Json& line) {
-    const double example = NumberIn(line, "example");
-    if (!std::isfinite(example)) return;
-    samples.push_back({step, static_cast<int64_t>(example), TextIn(line, "input"),
-                       TextIn(line, "target"), TextIn(line, "output")});
+    const int64_t example = IntegerIn(line, "example", -1);
+    if (example < 0) return;
+    samples.push_back(
+        {step, example, TextIn(line, "input"), TextIn(line, "target"), TextIn(line, "output")});
   });
   return samples;
 }

@@ -25,16 +25,22 @@ std::atomic<bool> save_requested{false};
 std::atomic<bool> stop_requested{false};
 std::atomic<int64_t> latest_stop_time{0};  // of an INT or TERM; monotonic, 0: none yet
 std::atomic<const char*> interrupt_answer{nullptr};
+std::atomic<void (*)()> restore_before_end{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
 void OnStop(int signal) {
+  const int error_number = errno;
   stop_requested.store(true);
   if (signal != SIGINT && signal != SIGTERM) return;
   const int64_t now = MonotonicNanoseconds();
   const int64_t latest = latest_stop_time.exchange(now);
   if (signal != SIGINT) return;
-  if (latest > 0 && now - latest < kInsistNanoseconds) _exit(128 + signal);
+  if (latest > 0 && now - latest < kInsistNanoseconds) {
+    if (const auto restore = restore_before_end.load()) restore();
+    _exit(128 + signal);
+  }
   if (const char* text = interrupt_answer.load()) StderrLine().PrintBelow(text);
+  errno = error_number;
 }
 
 void OnSave(int) { save_requested.store(true); }
@@ -68,6 +74,8 @@ void InstallSignalHandlers(const char* answer) {
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) Handle(SIGHUP, OnStop);
 }
+
+void SetRestore(void (*restore)()) { restore_before_end.store(restore); }
 
 void IgnoreBrokenPipes() { Handle(SIGPIPE, SIG_IGN); }
 

@@ -25,6 +25,10 @@ enum class StopRequest : int { kNone = 0, kSave = 1, kSaveAndStop = 2 };
 // process, is shown at each ^C that is a request: until it is met may take a while.
 void InstallSignalHandlers(const char* answer = nullptr);
 
+// `restore`, if it is not null, is called before a second ^C ends the process. It must be safe in a
+// signal handler.
+void SetRestore(void (*restore)());
+
 // The message for users who have pressed ^C once.
 inline constexpr char kStopping[] =
     "Saving, then stopping. Press ^C again within 5 s to stop at once and lose unsaved work.\n";

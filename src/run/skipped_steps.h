@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// An error that all ranks have at the same moment, so that they can still do something together.
+// An error that every rank throws at the same point, so that collective calls still work after it.
 class CommonError : public Error {
  public:
   using Error::Error;

@@ -23,13 +23,18 @@ namespace {
 
 // Signal handlers can reach nothing but globals.
 std::atomic<int> stack_descriptor{-1};
+std::atomic<pid_t> asked_thread{0};
 sem_t stack_written;
 
 constexpr double kAnswerSeconds = 0.3;
 
 int StackSignal() { return SIGRTMIN + 3; }
 
+pid_t ThisThread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+// A thread that answers too late is silent: its frames would stand below another thread's name.
 void OnStackSignal(int) {
+  if (asked_thread.load() != ThisThread()) return;
   const int error_number = errno;
   void* frames[64];
   const int depth = backtrace(frames, 64);
@@ -52,12 +57,17 @@ void WriteThread(int descriptor, pid_t thread) {
   }
   if (!name.empty()) name.pop_back();
   dprintf(descriptor, "thread %d (%s):\n", static_cast<int>(thread), name.c_str());
+  while (sem_trywait(&stack_written) == 0) {
+    // The answer of a thread for which nobody waited any more.
+  }
+  asked_thread.store(thread);
   if (syscall(SYS_tgkill, getpid(), thread, StackSignal()) != 0) return;
   const timespec deadline = ToTimespec(MonotonicSeconds() + kAnswerSeconds);
   int result;
   do {
     result = sem_clockwait(&stack_written, CLOCK_MONOTONIC, &deadline);
   } while (result != 0 && errno == EINTR);
+  asked_thread.store(0);
   if (result != 0) dprintf(descriptor, "  no answer\n");
 }
 
@@ -78,7 +88,7 @@ void PrepareStacks() {
 void WriteStacks(int descriptor, double seconds) {
   const double end = MonotonicSeconds() + seconds;
   stack_descriptor.store(descriptor);
-  const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
+  const pid_t self = ThisThread();
   DIR* tasks = opendir("/proc/self/task");
   if (!tasks) return;
   while (const dirent* entry = readdir(tasks)) {

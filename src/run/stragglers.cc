@@ -56,9 +56,9 @@ std::optional<std::string> Stragglers::Add(std::span<const double> rank_seconds)
   warned_at_ = seconds_();
   const auto count = static_cast<double>(steps_.size());
   return fmt::format(
-      "rank {} on {} slows all {} down: {:.3g} s to the end of its gradients in a step, {:.3g} s "
-      "in "
-      "the median of the others ({} of the last {} steps)",
+      "rank {} on {} slows down all {} ranks: its gradients are ready {:.3g} s into a step, those "
+      "of "
+      "the others after {:.3g} s (median; in {} of the last {} steps)",
       worst->rank, hosts_[worst->rank], hosts_.size(), worst->seconds / count,
       worst->others / count, worst->slow_steps, steps_.size());
 }

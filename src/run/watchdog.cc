@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "base/log.h"
 #include "base/median.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -137,9 +138,8 @@ void RemoveReport(const Path& directory, int rank) {
 bool LeaveFile(const Path& path, const std::string& text) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
   if (file < 0) return false;
-  WriteAll(file, text);
-  close(file);
-  return true;
+  const bool written = WriteAll(file, text);
+  return close(file) == 0 && written;
 }
 
 // stderr where there is none.
@@ -198,7 +198,7 @@ void Watchdog::ReportTo(const Path& directory, int rank, std::vector<std::string
   options_.ranks = static_cast<int>(hosts.size());
   hosts_ = std::move(hosts);
   reports_ = directory;
-  log_ = directory / fmt::format("rank-{:04}.log", rank);
+  log_ = directory / RankLogName(rank);
 }
 
 Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step, double bytes)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/agreement.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -127,7 +125,7 @@ void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, cons
                     const std::string& remedy) {
   if (ranks.size() == 1) return;
   const std::string text = FactsText(facts);
-  if (AgreeOnDigest(ranks, XXH3_64bits(text.data(), text.size()))) return;
+  if (AgreeOnDigest(ranks, ShortDigestOf(std::as_bytes(std::span(text))))) return;
   const std::vector<std::string> texts = ranks.Gather(text);
   if (ranks.rank() != 0) {
     Fail(code, "the ranks of this job have different {}; see what rank 0 says", what);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/evaluation_replica.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 
+#include "base/digest.h"
 #include "kernels/math/loss_statistics.h"
 #include "plan/planned_decoding.h"
 
@@ -75,8 +74,7 @@ std::vector<HostTensor> EvaluationReplica::ParameterTensors() {
 
 uint64_t EvaluationReplica::ParameterDigest() {
   values_.Fetch();
-  const std::span<float> values = values_.host();
-  return XXH3_64bits(values.data(), values.size_bytes());
+  return ShortDigestOf(std::as_bytes(values_.host()));
 }
 
 Executable& EvaluationReplica::Evaluation(const BatchShape& shape) {

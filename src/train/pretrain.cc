@@ -36,7 +36,7 @@ class LogPerplexityEvaluator : public Evaluator {
     return EvaluationResult{
         {{kLogPerplexityValue, result->value},
          {"validation_tokens", static_cast<double>(result->tokens)}},
-        fmt::format("validation log-perplexity {:.4f} over {} tokens (labels {:016x})",
+        fmt::format("validation log-perplexity {:.4f} over {} tokens (targets {:016x})",
                     result->value, WithThousands(result->tokens), result->label_checksum)};
   }
 
@@ -137,20 +137,19 @@ bool Pretraining::Prepare(RunContext& run) {
   const Watchdog::Phase phase(run.watchdog, RunPhase::kPrepare);
   const DataConfig& data = run.config.data();
   tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
-  double stopped = 0;
+  bool stopped = false;
   try {
     std::vector<PrepareOptions> splits = Preparations(data, run.directory.Prepared(data));
     splits.front().keeps_content = !ListCheckpoints(run.directory.checkpoints()).empty();
     for (const PrepareOptions& split : splits) PrepareSplit(run, split);
   } catch (const Stopped&) {
-    stopped = 1;
+    stopped = true;
   }
   // Hosts with copies of their own do not finish together, the less so the larger the corpus is.
   const Watchdog::Phase waiting(run.watchdog, RunPhase::kPrepare, 0,
                                 BytesBelow(run.directory.Prepared(data)));
   run.watchdog.Activity("waiting for the other ranks");
-  run.ranks.AllReduceMax(std::span(&stopped, 1));
-  return stopped == 0;
+  return !AnyRank(run.ranks, stopped);
 }
 
 TrainingData Pretraining::Open(RunContext& run) {

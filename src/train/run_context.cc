@@ -76,11 +76,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
   }
 }
 
-bool RunContext::AnyRankStops() {
-  double stop = requests->Stop();
-  ranks.AllReduceMax(std::span(&stop, 1));
-  return stop > 0;
-}
+bool RunContext::AnyRankStops() { return AnyRank(ranks, requests->Stop()); }
 
 void RunContext::MaybeAskToStop(const char* failpoint, int64_t step) const {
   if (Failpoint(failpoint, step, ranks.rank(), ranks.size())) raise(SIGUSR1);

@@ -153,9 +153,8 @@ class SaveHook : public Hook {
   // not fit to be saved.
   SaveOutcome Share(SaveOutcome outcome) {
     if (!diverged_.empty()) outcome = SaveOutcome::kNotFinite;
-    auto shared = run_.is_chief() ? static_cast<double>(outcome) : 0;
-    run_.ranks.AllReduceMax(std::span(&shared, 1));
-    outcome = static_cast<SaveOutcome>(shared);
+    const auto known = run_.is_chief() ? static_cast<int64_t>(outcome) : 0;
+    outcome = static_cast<SaveOutcome>(LargestOfRanks(run_.ranks, known));
     if (outcome == SaveOutcome::kNotFinite) {
       BroadcastText(run_.ranks, &diverged_);
       throw CommonError(ExitCode::kDiverged, diverged_);
@@ -256,9 +255,7 @@ class SaveHook : public Hook {
   // Whether every rank has written its part is known to all of them, after each step.
   void CommitIfWritten() {
     const Watchdog::Phase phase = Phase(saving_step_);
-    double writing = !IsReady(part_);
-    run_.ranks.AllReduceMax(std::span(&writing, 1));
-    if (writing == 0) StartCommit(mode_);
+    if (!AnyRank(run_.ranks, !IsReady(part_))) StartCommit(mode_);
   }
 
   void StartCommit(SaveMode mode) {

@@ -285,9 +285,7 @@ std::string StepRunner::FirstBadGradient() {
   const auto place = std::ranges::find_if(parameters, is_bad) - parameters.begin();
   // Ranks share only a maximum: that of the negated places is the first place of all ranks. A rank
   // that finds nothing has the place after the last parameter.
-  double negated = -static_cast<double>(place);
-  ranks_.AllReduceMax(std::span(&negated, 1));
-  const auto found = static_cast<size_t>(-negated);
+  const auto found = static_cast<size_t>(-LargestOfRanks(ranks_, -place));
   return found < parameters.size() ? ", first in the gradient of " + parameters[found].name : "";
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "plan/op_work.h"
 
 namespace syntra {
 namespace {
@@ -12,12 +13,6 @@ std::string TypesOf(std::span<const TensorType> types) {
   std::vector<std::string> texts;
   for (const TensorType& type : types) texts.push_back(type.present() ? ToString(type) : "-");
   return Join(texts, ", ");
-}
-
-double TensorBytes(std::span<const TensorType> types) {
-  double bytes = 0;
-  for (const TensorType& type : types) bytes += static_cast<double>(type.bytes());
-  return bytes;
 }
 
 // The parameters that an instruction reads or whose gradients it makes.
@@ -31,24 +26,23 @@ std::string ParameterNames(const Program& program, const Instruction& instructio
   return Join(names, ", ");
 }
 
-// `bytes` are those of all operands, each counted once: the least that is moved, unless a cache has
-// some of them. Of updates that one kernel does, types and parameters are the first one's.
+// Of updates that one kernel does, types and parameters are the first one's.
 Json FactsOf(const Program& program, const RunTimes::Mark& mark) {
-  const size_t first = mark.instruction;
-  const Instruction& instruction = program.instructions[first];
-  const OpCall& call = instruction.call;
-  double bytes = 0;
-  for (size_t i = first; i < first + mark.instructions; ++i) {
-    const OpCall& done = program.instructions[i].call;
-    bytes += TensorBytes(done.inputs) + TensorBytes(done.outputs);
+  const std::span done =
+      std::span(program.instructions).subspan(mark.instruction, mark.instructions);
+  const OpCall& call = done.front().call;
+  double flops = 0, bytes = 0;
+  for (const Instruction& instruction : done) {
+    flops += FlopsOf(instruction);
+    bytes += BytesMoved(instruction);
   }
   Json facts{{"inputs", TypesOf(call.inputs)}, {"outputs", TypesOf(call.outputs)}};
-  const std::string names = ParameterNames(program, instruction);
+  const std::string names = ParameterNames(program, done.front());
   if (!names.empty()) facts["names"] = names;
   if (!call.attributes.empty()) facts["attributes"] = call.attributes.ToString();
-  if (instruction.op->flops) facts["flops"] = instruction.op->flops(call);
+  if (done.front().op->flops) facts["flops"] = flops;
   facts["bytes"] = bytes;
-  facts["instruction"] = first;
+  facts["instruction"] = mark.instruction;
   if (mark.instructions > 1) facts["instructions"] = mark.instructions;
   return facts;
 }

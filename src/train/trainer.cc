@@ -132,9 +132,8 @@ void Trainer::StartOrContinue() {
 
 // A run that was stopped or killed in its last evaluation stands at its last step and is not done.
 bool Trainer::IsDone() {
-  double done = run_.is_chief() && run_.chief->status.IsDone(state_->step);
-  run_.ranks.AllReduceMax(std::span(&done, 1));
-  return done > 0 && state_->step >= steps();
+  const bool done = run_.is_chief() && run_.chief->status.IsDone(state_->step);
+  return AnyRank(run_.ranks, done) && state_->step >= steps();
 }
 
 // All ranks refuse together to start once more from where earlier starts got nowhere. Going on
@@ -368,20 +367,18 @@ void Trainer::GoBack(const Divergence& divergence) {
   }
   const Path root = run_.directory.checkpoints();
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step, BytesBelow(root));
-  double shared = -1;
+  int64_t found = -1;
   if (run_.is_chief()) {
     run_.chief->lock.CheckHeld();
     try {
-      shared = static_cast<double>(
-          StepToGoBackTo(root, divergence.first_bad_step(), ScheduleOf(run_.config)));
+      found = StepToGoBackTo(root, divergence.first_bad_step(), ScheduleOf(run_.config));
     } catch (const Error& error) {
       if (error.code() != ExitCode::kCheckpoint) throw;
       Log().error("{}", error.what());
-      shared = static_cast<double>(state_->step);
+      found = state_->step;
     }
   }
-  run_.ranks.AllReduceMax(std::span(&shared, 1));
-  const auto to = static_cast<int64_t>(shared);
+  const int64_t to = LargestOfRanks(run_.ranks, found);
   if (to >= state_->step) give_up("There is no earlier checkpoint to go back to");
   if (run_.is_chief()) {
     RemoveCheckpointsAfter(root, to);

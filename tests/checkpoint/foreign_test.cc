@@ -192,19 +192,22 @@ TEST(Contained, AShortageOfMemoryIsNotTheFiles) {
   }
 }
 
-// On a busy machine, or one that was suspended.
+// On a busy machine, or one that was suspended; or a hostile child, whose answer seems to be over.
 TEST(Contained, AWaitIsNotTheFiles) {
-  try {
-    RunContained("it",
-                 [] {
-                   pause();
-                   return std::string();
-                 },
-                 {.wall_seconds = 1});
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kResources);
-    EXPECT_THAT(error.what(), HasSubstr("it did not finish within 1 s"));
+  for (const bool closes : {false, true}) {
+    try {
+      RunContained("it",
+                   [&] {
+                     if (closes) close_range(3, ~0U, 0);
+                     pause();
+                     return std::string();
+                   },
+                   {.wall_seconds = 1});
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kResources);
+      EXPECT_THAT(error.what(), HasSubstr("it did not finish within 1 s"));
+    }
   }
 }
 

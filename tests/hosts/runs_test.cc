@@ -39,7 +39,7 @@ TEST_F(Runs, OverASlowLinkAreSlow) {
   const Outcome outcome = Run(Pretrain("slow", Settings(20)), hosts_->Start("node1:2,node2:2"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(Trace(Directory("slow"), 20), Straight(20));
-  EXPECT_FALSE(outcome.Says("slows all")) << outcome.err;
+  EXPECT_FALSE(outcome.Says("slows down all")) << outcome.err;
   const double seconds = static_cast<double>(hosts_->Sent("node2") - before) * 8 / kBits;
   EXPECT_GT(reduce_seconds("slow"), seconds / 2);  // the rest is sent at the start and in between
 }
@@ -49,7 +49,7 @@ TEST_F(Runs, ASlowHostIsNamed) {
       Run(Pretrain("run", Settings(20)),
           hosts_->Start("node1:2,node2:2", {"SYNTRA_FAILPOINT=slow_rank@1-20:3"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(outcome.Says("warning rank 3 on node2 slows all 4 down: ")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("warning rank 3 on node2 slows down all 4 ranks: ")) << outcome.err;
   EXPECT_EQ(Trace(Directory("run"), 20), Straight(20));
 }
 

@@ -39,6 +39,23 @@ TEST(RunHistory, ReadsWhatMetricsSay) {
   ASSERT_EQ(history.curves.at("tokens_per_second").size(), 2u);
 }
 
+// A line that someone has edited does not spoil the others.
+TEST(RunHistory, ALineWithoutItsTimesIsLeftOutOfThem) {
+  const Path path = ScratchDirectory("history") / "metrics.jsonl";
+  ReplaceFileDurably(path, R"({"step":1,"loss":4,"tokens_per_second":100,"seconds":1,"mfu":0.5}
+{"step":2,"loss":3,"slowest_rank":4294967299}
+{"step":18446744073709551615,"loss":9}
+{"step":3,"loss":2,"tokens_per_second":300,"seconds":1,"mfu":0.25}
+)");
+  const RunHistory history = ReadRunHistory(path);
+  EXPECT_EQ(history.step, 3);
+  EXPECT_EQ(history.loss.size(), 3u);
+  EXPECT_EQ(history.seconds, 2);
+  EXPECT_EQ(history.tokens_per_second, 200);
+  EXPECT_EQ(history.mfu, 0.375);
+  EXPECT_EQ(history.slowest_rank, -1);
+}
+
 TEST(RunHistory, FollowsARunThatGoesOn) {
   const Path path = ScratchDirectory("history-following") / "metrics.jsonl";
   File file = File::OpenForAppend(path);

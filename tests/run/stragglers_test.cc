@@ -24,9 +24,10 @@ class StragglersTest : public testing::Test {
 TEST_F(StragglersTest, NamesRankHostAndHowMuch) {
   const auto warnings = Add(20, {1, 1.1, 2.5, 0.9});
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0],
-            "rank 2 on n1 slows all 4 down: 2.5 s to the end of its gradients in a step, 1 s in "
-            "the median of the others (16 of the last 16 steps)");
+  EXPECT_EQ(
+      warnings[0],
+      "rank 2 on n1 slows down all 4 ranks: its gradients are ready 2.5 s into a step, those of "
+      "the others after 1 s (median; in 16 of the last 16 steps)");
 }
 
 TEST_F(StragglersTest, ALittleIsNothing) {
@@ -72,7 +73,8 @@ TEST(Stragglers, OfTwoAndOfOne) {
     warning += two.Add(std::vector<double>{3, 1}).value_or("");
     EXPECT_FALSE(one.Add(std::vector<double>{3}));
   }
-  EXPECT_EQ(warning.find("rank 0 on a slows all 2 down: 3 s"), 0u) << warning;
+  EXPECT_EQ(warning.find("rank 0 on a slows down all 2 ranks: its gradients are ready 3 s"), 0u)
+      << warning;
 }
 
 }  // namespace
