@@ -150,22 +150,26 @@ Path ChooseOutput(const TrainOptions& options, const DataConfig& data) {
   return output;
 }
 
-// What the tasks' training examples read and answer. Every task gives an equal part, as files of a
-// corpus do.
+// Adds what the task's training examples read and answer, until the text has `most` bytes.
+void AddExamples(const Task& task, const TaskFolder& folder, int64_t most, TokenizerText* text) {
+  for (const TaskSplit& split : task.traits().splits) {
+    if (split.use != TaskSplit::Use::kTrain) continue;
+    for (const TaskExample& example : ReadSplit(task, split, folder)) {
+      if (std::ssize(text->lines) >= most) return;
+      text->Add(example.inputs);
+      text->Add(example.targets);
+    }
+  }
+}
+
+// Every task gives an equal part, as files of a corpus do.
 TokenizerText TextOfTasks(const DataConfig& data, int64_t most_bytes) {
   const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(data);
   TokenizerText text{.source = "the training examples of the tasks"};
   for (size_t i = 0; i < tasks.size(); ++i) {
     const auto part = static_cast<double>(i + 1) / static_cast<double>(tasks.size());
-    const auto most = static_cast<int64_t>(part * static_cast<double>(most_bytes));
-    for (const TaskSplit& split : tasks[i]->traits().splits) {
-      if (split.use != TaskSplit::Use::kTrain) continue;
-      for (const TaskExample& example : ReadSplit(*tasks[i], split, TaskFolderOf(data))) {
-        if (std::ssize(text.lines) >= most) break;
-        text.Add(example.inputs);
-        text.Add(example.targets);
-      }
-    }
+    const double most = part * static_cast<double>(most_bytes);
+    AddExamples(*tasks[i], TaskFolderOf(data), static_cast<int64_t>(most), &text);
   }
   return text;
 }
