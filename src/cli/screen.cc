@@ -38,6 +38,7 @@ void Restore() {
 
 Screen::Screen() {
   InstallSignalHandlers();
+  SetRestore(Restore);
   Write(kEnter);
   termios now = {};
   if (isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &now) == 0) {
@@ -48,12 +49,11 @@ Screen::Screen() {
     now.c_cc[VSUSP] = _POSIX_VDISABLE;
     tcsetattr(STDIN_FILENO, TCSANOW, &now);
   }
-  SetRestore(Restore);
 }
 
 Screen::~Screen() {
-  SetRestore(nullptr);
   Restore();
+  SetRestore(nullptr);  // not before: a second ^C may come at any moment
   terminal_before.store(nullptr);
 }
 

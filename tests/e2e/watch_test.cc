@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <regex>
+#include <thread>
 
 #include "tests/e2e/recorded.h"
 
@@ -119,6 +122,20 @@ class Terminal {
   pid_t process_ = -1;
   std::string shown_;
 };
+
+// Whether the first has already ended it or not.
+TEST_F(Watch, ASecondInterruptGivesTheTerminalBackToo) {
+  Train("run", kShort);
+  for (int i = 0; i < 20; ++i) {
+    Terminal terminal({"watch", Directory("run").string()});
+    ASSERT_TRUE(terminal.Shows("\033[J"));
+    kill(terminal.process(), SIGINT);
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
+    kill(terminal.process(), SIGINT);
+    EXPECT_THAT(terminal.Code(), testing::AnyOf(0, 130));
+    EXPECT_THAT(terminal.shown(), HasSubstr("\033[?25h\033[?1049l"));
+  }
+}
 
 TEST_F(Watch, RedrawsUntilItsUserHasSeenEnough) {
   Train("run", kShort);
