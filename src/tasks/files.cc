@@ -151,8 +151,9 @@ void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFold
   const std::vector<Path> files = FilesThere(split, folder.directory);
   const ErrorContext context([&] { return Reading(task, split); });
   bool has_one = false;
-  for (auto rest = std::span(files); !rest.empty(); rest = rest.subspan(split.files_together)) {
-    has_one |= HasExample(task, split, rest.first(split.files_together), folder.policy);
+  const size_t together = split.files_together > 0 ? split.files_together : files.size();
+  for (auto rest = std::span(files); !rest.empty(); rest = rest.subspan(together)) {
+    has_one |= HasExample(task, split, rest.first(together), folder.policy);
   }
   RequireExample(has_one, files.front());
 }

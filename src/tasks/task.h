@@ -52,8 +52,9 @@ struct TaskSplit {
   // The files from which the split is read, relative to data.directory. If there are several
   // layouts, the first one whose files all exist is used.
   std::vector<std::vector<std::string>> layouts;
-  // Into how many files examples are divided: two where each needs a line of both.
-  size_t files_together{1};
+  // How many files Read needs at a time; 0: all, since the files of official layouts belong
+  // together. Of one's own files each is read alone, or two where an example is a line of both.
+  size_t files_together{0};
   // Files that are also read if they exist.
   std::vector<std::string> extras{};
   // The file that the benchmark's server takes for a test split ("MNLI-m.tsv"); else empty.
@@ -168,8 +169,8 @@ void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& dire
 // its files are not there or give no example.
 std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
                                    const TaskFolder& folder, int64_t* left_out = nullptr);
-// Reads each file of a test split up to its first example. Throws what ReadSplit would for what
-// stands there.
+// Reads the files of a split, as many at a time as belong together, up to their first example.
+// Throws what ReadSplit would for what stands there.
 void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder);
 
 // The answer that is right most often: the label of the largest class of `train`, the first among

@@ -80,6 +80,25 @@ TEST(RequireFiles, TestFilesThatTheConfigurationNamesMustBeThere) {
   for (const TaskSplit* split : there) EXPECT_EQ(split->use, TaskSplit::Use::kTest);
 }
 
+// The files of an official layout belong together: none of them need be readable alone.
+TEST(CheckFirstExamples, TakesEveryOfficialLayout) {
+  int microsofts = 0, dpr = 0;
+  for (const Path& directory : {TaskSample(), TaskSample() / "MRPC_microsoft"}) {
+    for (const std::string& kind : BenchmarkKinds()) {
+      const auto task = TaskOf(kind + " {}");
+      for (const TaskSplit& split : task->traits().splits) {
+        const std::vector<Path> files = FilesOf(split, directory);
+        if (files.empty()) continue;
+        CheckFirstExamples(*task, split, {.directory = directory, .policy = {.max_fraction = 1}});
+        microsofts += files.back().filename() == "dev_ids.tsv";
+        dpr += files.back().parent_path().filename() == "DPR";
+      }
+    }
+  }
+  EXPECT_EQ(microsofts, 2);
+  EXPECT_EQ(dpr, 1);
+}
+
 TEST(CheckFirstExamples, LooksAtTheBeginningOfEachFile) {
   const std::string good = "text\na\n";
   EXPECT_NO_THROW(NamedFiles({good, good + "too\tmany\n"}).CheckTest());
