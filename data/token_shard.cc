@@ -50,6 +50,8 @@ ShardError::ShardError(const Path& path, const std::string& reason)
             fmt::format("{}: {}; remove it and prepare the corpus again", path.string(), reason)),
       problem_(path.string() + ": " + reason) {}
 
+TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
+
 TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
     : path_(std::move(path)),
       temporary_(TemporaryBeside(path_)),
@@ -62,8 +64,6 @@ TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
   preamble.token_bytes = token_bytes_;
   WriteBytes(BytesOf(preamble));
 }
-
-TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
 
 void TokenShardWriter::WriteBytes(std::span<const std::byte> bytes) {
   file_.Write(bytes);

@@ -57,8 +57,7 @@ std::optional<std::string> Stragglers::Add(std::span<const double> rank_seconds)
   const auto count = static_cast<double>(steps_.size());
   return fmt::format(
       "rank {} on {} slows down all {} ranks: its gradients are ready {:.3g} s into a step, those "
-      "of "
-      "the others after {:.3g} s (median; in {} of the last {} steps)",
+      "of the others after {:.3g} s (median; in {} of the last {} steps)",
       worst->rank, hosts_[worst->rank], hosts_.size(), worst->seconds / count,
       worst->others / count, worst->slow_steps, steps_.size());
 }

@@ -108,23 +108,19 @@ TEST(Progress, ALineAMinuteWhereThereIsNoTerminal) {
   EXPECT_EQ(screen.text.find_first_of("\r\033"), std::string::npos);
 }
 
-TEST(Progress, OrALineEveryLogEverySteps) {
+// Lines of 1,000 steps that take so many seconds each.
+int64_t LinesWith(int64_t log_every, double seconds) {
   Screen screen;
   ProgressOptions options = screen.Options(false);
-  options.log_every = 100;
+  options.log_every = log_every;
   Progress progress(options);
-  for (int64_t step = 1; step <= 1000; ++step, screen.seconds += 0.01) progress.Step(At(step));
-  EXPECT_EQ(std::count(screen.text.begin(), screen.text.end(), '\n'), 10);
+  for (int64_t step = 1; step <= 1000; ++step, screen.seconds += seconds) progress.Step(At(step));
+  return std::count(screen.text.begin(), screen.text.end(), '\n');
 }
 
-TEST(Progress, WithLogEveryNoOtherLines) {
-  Screen screen;
-  ProgressOptions options = screen.Options(false);
-  options.log_every = 1000;
-  Progress progress(options);
-  for (int64_t step = 1; step <= 1000; ++step, screen.seconds += 1) progress.Step(At(step));
-  EXPECT_EQ(std::count(screen.text.begin(), screen.text.end(), '\n'), 1);
-}
+TEST(Progress, OrALineEveryLogEverySteps) { EXPECT_EQ(LinesWith(100, 0.01), 10); }
+
+TEST(Progress, WithLogEveryNoOtherLines) { EXPECT_EQ(LinesWith(1000, 1), 1); }
 
 TEST(Progress, LiveLineIsRedrawnInPlace) {
   Screen screen;
