@@ -168,9 +168,8 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   if (errno == ENOMEM) EndOutOfMemory();
   CrashReport::EndIfGuarded();
   WriteParts(
-      "error: a library could not go on; its reason, if it gave one, is above. Most often memory "
-      "or "
-      "threads could not be had (ulimit -v, ulimit -u)");
+      "error: a library could not go on; its reason, if it gave one, is above. Most often "
+      "memory or threads could not be had (ulimit -v, ulimit -u)");
   _exit(static_cast<int>(ExitCode::kResources));
 }
 

@@ -134,7 +134,7 @@ class RuleCheck {
       if (size == 0 && rule.required() && needed) AddMissing(path);
       for (int k = 0; k < size && is_string; ++k) {
         const std::string text = reflection.GetRepeatedString(message, field, k);
-        if (text.empty() && rule.existing_pattern()) {
+        if (text.empty() && rule.existing_pattern() && !rule.required()) {
           Add(ElementPath(path, k), "is empty; for none, write an empty list: " + path + "=[]");
           continue;
         }
