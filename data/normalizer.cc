@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizer_model.pb.h"
 
 namespace syntra {
@@ -17,14 +17,6 @@ bool HasLeaf(uint32_t unit) { return unit >> 8 & 1; }
 uint32_t LabelOf(uint32_t unit) { return unit & (1u << 31 | 0xff); }
 uint32_t ValueOf(uint32_t unit) { return unit & ~(1u << 31); }
 uint32_t OffsetOf(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
-
-// The size of the well-formed UTF-8 character that `text` starts with; 0 if there is none.
-size_t WellFormedBytes(std::string_view text) {
-  const auto lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80) return 1;
-  const size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  return text.size() >= bytes && IsUtf8(text.substr(0, bytes)) ? bytes : 0;
-}
 
 }  // namespace
 
@@ -105,7 +97,7 @@ Normalizer::Replacement Normalizer::First(std::string_view text) const {
   }
   if (symbol > 0) return {text.substr(0, symbol), symbol};
   if (const Replacement rule = FindRule(text); rule.bytes > 0) return rule;
-  if (const size_t bytes = WellFormedBytes(text)) return {text.substr(0, bytes), bytes};
+  if (const auto first = FirstCharacter(text)) return {text.substr(0, first->bytes), first->bytes};
   return {kReplacement, 1};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/tokenizer_model.pb.h"
 
 namespace syntra {
@@ -15,12 +16,6 @@ namespace {
 using tokenizer::ModelFile;
 
 constexpr float kUnknownPenalty = 10.0f;
-
-bool IsContinuation(uint8_t byte) { return (byte & 0xc0) == 0x80; }
-
-int64_t CharactersOf(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); });
-}
 
 // The byte that a piece means: 10 for "<0x0A>".
 uint8_t ByteOf(std::string_view piece) {
@@ -82,9 +77,9 @@ double PieceTable::ScoreOf(std::span<const int32_t> ids, std::span<const std::st
   double sum = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == unknown_id_) {
-      sum += static_cast<double>(CharactersOf(texts[i])) * unknown_score_;
+      sum += static_cast<double>(CodePointCount(texts[i])) * unknown_score_;
     } else if (const auto byte = std::ranges::find(byte_ids_, ids[i]); byte != byte_ids_.end()) {
-      if (!IsContinuation(static_cast<uint8_t>(byte - byte_ids_.begin()))) sum += unknown_score_;
+      if (!ContinuesCharacter(static_cast<char>(byte - byte_ids_.begin()))) sum += unknown_score_;
     } else {
       sum += scores_[ids[i]];
     }

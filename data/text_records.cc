@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.h"
 #include "data/line_reader.h"
 #include "data/record_formats.h"
 
@@ -10,7 +11,7 @@ RecordFault FaultOf(const Line& line) {
   if (line.text.find_first_not_of(" \t\r") == std::string_view::npos) {
     return RecordFault::kEmptyLine;
   }
-  if (line.text.starts_with("\xEF\xBB\xBF")) return RecordFault::kByteOrderMark;
+  if (line.text.starts_with(kByteOrderMark)) return RecordFault::kByteOrderMark;
   return CheckText(line.text);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace syntra {
 namespace {
@@ -46,7 +47,7 @@ void TextStream::SkipByteOrderMark() {
          "example with \"iconv -f {} -t UTF-8\"",
          path().string(), name, name);
   }
-  if (text.starts_with("\xEF\xBB\xBF")) Take(3);
+  if (text.starts_with(kByteOrderMark)) Take(3);
 }
 
 }  // namespace syntra

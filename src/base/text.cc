@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/utf8.h"
+
 namespace syntra {
 
 std::vector<std::string> Split(std::string_view text, char separator) {
@@ -127,10 +129,6 @@ std::string XmlText(std::string_view text) {
   return escaped;
 }
 
-size_t CodePointCount(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
-}
-
 std::vector<std::string> WrapText(std::string_view text, size_t columns) {
   columns = std::max<size_t>(columns, 1);
   std::vector<std::string> lines{""};
@@ -151,56 +149,23 @@ std::vector<std::string> WrapText(std::string_view text, size_t columns) {
   return lines;
 }
 
-namespace {
-// The code point at the start of `text` and its length in bytes; 0 if none is well-formed there.
-size_t FirstUtf8(std::string_view text, uint32_t* code) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  *code = lead;
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || length > text.size()) return 0;
-  *code = lead & (0xFF >> (length + 1));
-  for (size_t k = 1; k < length; ++k) {
-    if ((byte(k) & 0xC0) != 0x80) return 0;
-    *code = *code << 6 | (byte(k) & 0x3F);
-  }
-  const uint32_t smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
-  const bool is_good = *code >= smallest && *code <= 0x10FFFF && (*code < 0xD800 || *code > 0xDFFF);
-  return is_good ? length : 0;
-}
-}  // namespace
-
-bool IsUtf8(std::string_view text) {
-  for (uint32_t code; !text.empty();) {
-    uint64_t eight = ~uint64_t{0};
-    if (text.size() >= sizeof eight) std::memcpy(&eight, text.data(), sizeof eight);
-    if ((eight & 0x8080808080808080) == 0) {  // most text is ASCII
-      text.remove_prefix(sizeof eight);
-      continue;
-    }
-    const size_t length = FirstUtf8(text, &code);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 std::string Printable(std::string_view text, int most) {
   std::string printable;
-  for (uint32_t code; !text.empty();) {
+  while (!text.empty()) {
     if (most-- <= 0) return printable + "...";
-    const size_t length = FirstUtf8(text, &code);
+    const auto first = FirstCharacter(text);
+    const size_t bytes = first ? first->bytes : 1;
     // C0 and C1 of ISO 6429, and DEL between them.
-    const bool is_control = code < 0x20 || (code >= 0x7F && code < 0xA0);
-    for (const char byte : text.substr(0, std::max<size_t>(length, 1))) {
-      if (length == 0 || is_control) {
+    const bool is_control =
+        first && (first->code < 0x20 || (first->code >= 0x7F && first->code < 0xA0));
+    for (const char byte : text.substr(0, bytes)) {
+      if (!first || is_control) {
         printable += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
       } else {
         printable += byte;
       }
     }
-    text.remove_prefix(std::max<size_t>(length, 1));
+    text.remove_prefix(bytes);
   }
   return printable;
 }

@@ -40,14 +40,9 @@ std::string Counted(int64_t count, std::string_view thing);
 std::string Printable(std::string_view text, int most = std::numeric_limits<int>::max());
 // `text` between the tags of XML or HTML, or inside the quotes of an attribute.
 std::string XmlText(std::string_view text);
-// How many code points a UTF-8 text has: its width on a terminal, as far as letters go.
-size_t CodePointCount(std::string_view text);
 
-// Lines of at most `columns` code points, cut between words; a longer word is cut in two.
+// Lines of at most `columns` characters, cut between words; a longer word is cut in two.
 std::vector<std::string> WrapText(std::string_view text, size_t columns);
-
-// True if `text` is well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
-bool IsUtf8(std::string_view text);
 
 // Parse the whole of `text` as a number, independent of locale; false if it is not one.
 bool ParseInt64(std::string_view text, int64_t* value);

@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "checkpoint/layout.h"
 
 namespace syntra {

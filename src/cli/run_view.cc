@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "run/run_history.h"
 #include "run/run_lock.h"
 #include "run/run_status.h"

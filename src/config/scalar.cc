@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "config/suggest.h"
 #include "configs/schema/options.pb.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace syntra {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-bool StartsCharacter(char byte) { return (byte & 0xC0) != 0x80; }
+bool StartsCharacter(char byte) { return !ContinuesCharacter(byte); }
 
 class Scanner {
  public:
@@ -128,7 +129,7 @@ class Scanner {
     if (line_is_text_) {
       const std::string_view character = text_.substr(position_, length);
       problems_->Add({source_, line_, Column()},
-                     character == "\xEF\xBB\xBF"
+                     character == kByteOrderMark
                          ? "byte order mark; save the file as UTF-8 without one"
                          : fmt::format("unexpected character {}", Quoted(character)));
     }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tasks/label_task.h"
 
 namespace syntra {
@@ -16,7 +17,7 @@ using Names = std::set<std::string>;
 std::vector<size_t> CharacterPlaces(std::string_view text) {
   std::vector<size_t> places;
   for (size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) places.push_back(i);
+    if (!ContinuesCharacter(text[i])) places.push_back(i);
   }
   places.push_back(text.size());
   return places;

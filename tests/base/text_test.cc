@@ -24,21 +24,6 @@ TEST(Text, FormatsForPeople) {
   EXPECT_EQ(HumanDuration(1.0 / 0.0), "?");
 }
 
-TEST(Text, Utf8) {
-  EXPECT_TRUE(IsUtf8("plain, \xc3\xa9, \xe2\x82\xac, \xf0\x9f\x98\x80"));
-  EXPECT_FALSE(IsUtf8("\xc0\x80"));          // overlong
-  EXPECT_FALSE(IsUtf8("\xed\xa0\x80"));      // surrogate
-  EXPECT_FALSE(IsUtf8("\xe2\x82"));          // cut
-  EXPECT_FALSE(IsUtf8("\xf4\x90\x80\x80"));  // beyond U+10FFFF
-  for (size_t i = 0; i < 24; ++i) {
-    std::string text(24, 'a');
-    text[i] = '\xe9';
-    EXPECT_FALSE(IsUtf8(text)) << i;
-    text.replace(i, 1, "\xc3\xa9");
-    EXPECT_TRUE(IsUtf8(text)) << i;
-  }
-}
-
 TEST(Text, PrintableCommandsNoTerminal) {
   EXPECT_EQ(Printable("a\x1b[2J\n\t\x7f"), "a\\x1b[2J\\x0a\\x09\\x7f");
   // U+009B is an escape sequence's start by itself; letters beside bad bytes stay.

@@ -10,6 +10,7 @@
 #include <regex>
 #include <thread>
 
+#include "base/utf8.h"
 #include "tests/e2e/recorded.h"
 
 namespace syntra {

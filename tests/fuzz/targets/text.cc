@@ -6,6 +6,7 @@
 #include <unistr.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "fuzz/target.h"
 
 namespace syntra {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text corpus: good records, each after the place it says, are the lines that are not blank.
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/record_reader.h"
 #include "fuzz/target.h"
 
@@ -9,11 +10,11 @@ namespace {
 
 std::vector<std::string> Expected(std::string_view input) {
   std::vector<std::string> lines;
-  if (input.starts_with("\xef\xbb\xbf")) input.remove_prefix(3);
+  if (input.starts_with(kByteOrderMark)) input.remove_prefix(kByteOrderMark.size());
   for (std::string line : Split(input, '\n')) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    if (IsUtf8(line) && line.find('\0') == line.npos && !line.starts_with("\xef\xbb\xbf")) {
+    if (IsUtf8(line) && line.find('\0') == line.npos && !line.starts_with(kByteOrderMark)) {
       lines.push_back(line);
     }
   }
