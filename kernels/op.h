@@ -124,6 +124,8 @@ struct Op {
   void (*gradient)(GradientRule&) = nullptr;  // null: not differentiable
   std::vector<OpCase> (*cases)() = nullptr;
   double (*flops)(const OpCall&) = nullptr;  // a multiply-add counts 2; null: negligible
+  // Bytes read and written. Null: every operand once, and what is updated or added to twice.
+  double (*bytes)(const OpCall&) = nullptr;
   // The outputs are read before they are written, and are stored outside the program (optimizer
   // updates, caches).
   bool updates = false;

@@ -4,6 +4,7 @@
 // Attributes {dtype}, of the gradient {vocabulary}.
 #include <algorithm>
 
+#include "kernels/operands.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -27,6 +28,13 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
     CheckId(ids[i], vocabulary);
     std::copy_n(&inputs[1].numbers[ids[i] * width], width, &outputs[0].numbers[i * width]);
   }
+}
+
+// Of the table, only the rows that are named.
+double Bytes(const OpCall& call) {
+  const double ids = call.inputs[0].bytes(), y = call.outputs[0].bytes();
+  const double rows = call.outputs[0].shape.size() * sizeof(float);
+  return ids + rows + (Accumulates(call, 0) ? 2 : 1) * y;
 }
 
 void Gradient(GradientRule& rule) {
@@ -66,6 +74,13 @@ void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
   }
 }
 
+// Of the table, the rows that are added to; before that all of it, unless it has values already.
+double GradBytes(const OpCall& call) {
+  const double ids = call.inputs[0].bytes(), dy = call.inputs[1].bytes();
+  const double rows = call.inputs[1].shape.size() * sizeof(float);
+  return ids + dy + 2 * rows + (Accumulates(call, 0) ? 0 : call.outputs[0].bytes());
+}
+
 std::vector<OpCase> GradCases() {
   std::vector<OpCase> cases;
   for (DType dtype : kActivationTypes) {
@@ -87,11 +102,12 @@ std::vector<OpCase> GradCases() {
 }  // namespace
 
 Op op_embedding() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {
+      .infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases, .bytes = Bytes};
 }
 
 Op op_embedding_grad() {
-  return {.infer = GradInfer, .reference = GradReference, .cases = GradCases};
+  return {.infer = GradInfer, .reference = GradReference, .cases = GradCases, .bytes = GradBytes};
 }
 
 }  // namespace syntra

@@ -29,6 +29,9 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
   }
 }
 
+// Of the cache, only the rows that are written.
+double Bytes(const OpCall& call) { return call.inputs[1].bytes() + 2 * call.inputs[0].bytes(); }
+
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
   for (DType dtype : kActivationTypes) {
@@ -49,7 +52,7 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_write_rows() {
-  return {.infer = Infer, .reference = Reference, .cases = Cases, .updates = true};
+  return {.infer = Infer, .reference = Reference, .cases = Cases, .bytes = Bytes, .updates = true};
 }
 
 }  // namespace syntra

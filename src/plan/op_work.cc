@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 namespace {
@@ -59,6 +60,7 @@ double FlopsOf(const Instruction& instruction) {
 double BytesMoved(const Instruction& instruction) {
   const std::vector<Value>& inputs = instruction.inputs;
   const OpCall& call = instruction.call;
+  if (instruction.op->bytes) return instruction.op->bytes(call);
   double bytes = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto before = inputs.begin() + static_cast<std::ptrdiff_t>(i);
@@ -66,8 +68,8 @@ double BytesMoved(const Instruction& instruction) {
     if (!again) bytes += TensorBytes(call.inputs[i]);
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    const bool adds = i < call.accumulate.size() && call.accumulate[i];
-    bytes += (instruction.op->updates || adds ? 2 : 1) * TensorBytes(call.outputs[i]);
+    const bool is_read = instruction.op->updates || Accumulates(call, i);
+    bytes += (is_read ? 2 : 1) * TensorBytes(call.outputs[i]);
   }
   return bytes;
 }

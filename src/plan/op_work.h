@@ -15,8 +15,9 @@ namespace syntra {
 double FlopsOf(const Instruction& instruction);
 
 // Bytes of an instruction's operands, each in the type that the program gives it. An operand that
-// is given twice is read once; one that is updated or added to is read and written. Kernels move
-// less only of tables of which they need a few rows, and of parameters that a GPU reads in bf16.
+// is given twice is read once; one that is updated or added to is read and written. Of a table of
+// which an op needs only some rows, these count. Parameters that a GPU reads in bf16 are moved in
+// half the bytes.
 double BytesMoved(const Instruction& instruction);
 double BytesMoved(const Program& program);
 

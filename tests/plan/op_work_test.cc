@@ -29,7 +29,7 @@ TEST(OpWorks, AddUpToTheStep) {
   EXPECT_EQ(updates, std::ssize(plan->parameters().all()));
 }
 
-TEST(OpWorks, BytesCountEachOperandOnceAndWhatIsUpdatedTwice) {
+TEST(OpWorks, BytesCountEachOperandOnceAndWhatIsUpdatedTwiceAndOfATableItsRows) {
   const auto plan = TrainingPlan::Make(SmallModel());
   const auto ops = OpsOfStep(*plan);
   const auto find = [&](const char* op, const char* operands) {
@@ -45,6 +45,8 @@ TEST(OpWorks, BytesCountEachOperandOnceAndWhatIsUpdatedTwice) {
   EXPECT_EQ(product.bytes / product.calls, 4.0 * (16 * 64 * 256 + 256 * 1024 + hidden) + mask);
   const OpWork update = find("adamw", "f32[256, 1024]");
   EXPECT_EQ(update.bytes / update.calls, 4.0 * (256 * 1024 + 5 + 2 * 3 * 256 * 1024));
+  const OpWork rows = find("embedding", "i32[16, 64]");
+  EXPECT_EQ(rows.bytes / rows.calls, 4.0 * (16 * 64 + 2 * 16 * 64 * 256));
 }
 
 }  // namespace
