@@ -76,6 +76,8 @@ Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs);
+void ReferenceWeights(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                      std::span<const ReferenceTensor> outputs);
 void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inputs,
                        std::span<const ReferenceTensor> outputs);
 

@@ -145,37 +145,56 @@ void ForEachRow(const Dimensions& z, const Body& body) {
   }
 }
 
+// The softmax of a row of scores, 0 where nothing is allowed. Returns its log_sum_exp.
+double Softmax(const Scores& scores, int64_t b, int64_t h, int64_t i, std::span<double> row) {
+  double maximum = -std::numeric_limits<double>::infinity(), sum = 0.0;
+  for (int64_t j = 0; j < scores.z.keys; ++j) {
+    row[j] = scores.Allowed(b, h, i, j) ? scores.At(b, h, i, j)
+                                        : -std::numeric_limits<double>::infinity();
+    maximum = std::max(maximum, row[j]);
+  }
+  for (double& weight : row) {
+    weight = std::isinf(weight) && weight < 0 ? 0.0 : std::exp(weight - maximum);
+    sum += weight;
+  }
+  for (double& weight : row) {
+    if (sum > 0) weight /= sum;
+  }
+  return maximum + std::log(sum);
+}
+
 }  // namespace
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const Scores scores(call.attributes, inputs);
   const Dimensions& z = scores.z;
-  std::vector<double> row(z.keys);
+  std::vector<double> weights(z.keys);
   ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
-    double maximum = -std::numeric_limits<double>::infinity(), sum = 0.0;
-    for (int64_t j = 0; j < z.keys; ++j) {
-      if (!scores.Allowed(b, h, i, j)) continue;
-      row[j] = scores.At(b, h, i, j);
-      maximum = std::max(maximum, row[j]);
-    }
-    for (int64_t j = 0; j < z.keys; ++j) {
-      if (scores.Allowed(b, h, i, j)) sum += std::exp(row[j] - maximum);
-    }
+    const double log_sum_exp = Softmax(scores, b, h, i, weights);
     if (outputs[kLogSumExp].present()) {
-      outputs[kLogSumExp].numbers[(b * z.heads + h) * z.queries + i] = maximum + std::log(sum);
+      outputs[kLogSumExp].numbers[(b * z.heads + h) * z.queries + i] = log_sum_exp;
     }
     if (!outputs[kY].present()) return;
     const int64_t y = scores.QueryRow(b, h, i, z.head_size);
     for (int64_t d = 0; d < z.head_size; ++d) outputs[kY].numbers[y + d] = 0.0;
     for (int64_t j = 0; j < z.keys; ++j) {
       if (!scores.Allowed(b, h, i, j)) continue;
-      const double p = std::exp(row[j] - maximum) / sum;
       const int64_t v = scores.KeyRow(b, h, j);
       for (int64_t d = 0; d < z.head_size; ++d) {
-        outputs[kY].numbers[y + d] += p * inputs[kValue].numbers[v + d];
+        outputs[kY].numbers[y + d] += weights[j] * inputs[kValue].numbers[v + d];
       }
     }
+  });
+}
+
+void ReferenceWeights(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                      std::span<const ReferenceTensor> outputs) {
+  const Scores scores(call.attributes, inputs);
+  const Dimensions& z = scores.z;
+  ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
+    const int64_t row = (b * z.heads + h) * z.queries + i;
+    Softmax(scores, b, h, i, outputs[0].numbers.subspan(row * z.keys, z.keys));
   });
 }
 

@@ -204,7 +204,7 @@ class AttentionMixer final : public TokenMixer {
 
   Value Mix(const Scope& scope, Value x, const AttentionOperands& operands,
             const AttentionMask& mask) const {
-    return FromHeads(scope, "output", Attention(scope.program(), config_.heads(), operands, mask),
+    return FromHeads(scope, "output", Attention(scope, config_.heads(), operands, mask),
                      scope.TypeOf(x).shape[-1]);
   }
 

@@ -40,7 +40,7 @@ Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, 
       operands.bias_reach = 0;  // which counts from the first query
     }
   }
-  return Attention(scope.program(), heads, operands, mask);
+  return Attention(scope, heads, operands, mask);
 }
 
 Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads) {

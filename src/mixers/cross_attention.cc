@@ -97,7 +97,7 @@ class CrossAttentionMixer final : public TokenMixer {
         HeadDropout(scope, Repeated(scope, memory.value), config_.dropout(), config_.head_size());
     const Value side_by_side = InRows(scope, query, scope.TypeOf(memory_segments).shape[0]);
     const Value attended =
-        Attention(scope.program(), config_.heads(),
+        Attention(scope, config_.heads(),
                   {.query = side_by_side, .key = Repeated(scope, memory.key), .value = value},
                   {.query_segments = segments, .key_segments = memory_segments});
     return FromHeads(scope, "output", InRows(scope, attended, rows[0]), width);

@@ -145,7 +145,7 @@ class GatedMlp final : public TokenMixer {
 
   Value Attend(const Scope& scope, const AttentionOperands& operands,
                const AttentionMask& mask) const {
-    return Project(scope / "attention", "output", Attention(scope.program(), 1, operands, mask),
+    return Project(scope / "attention", "output", Attention(scope, 1, operands, mask),
                    config_.width() / 2, "kv", "mlp");
   }
 

@@ -31,7 +31,7 @@ class Linformer final : public TokenMixer {
     const Value value = Projected(scope, config_.share_values() ? "project_key" : "project_value",
                                   ToHeads(scope, "value", x, inner));
     const Value mixed =
-        Attention(scope.program(), config_.heads(),
+        Attention(scope, config_.heads(),
                   {.query = QueryProjection(scope, input.x, config_.heads(), config_.head_size()),
                    .key = Projected(scope, "project_key", ToHeads(scope, "key", x, inner)),
                    .value = HeadDropout(scope, value, config_.dropout(), config_.head_size())},

@@ -49,7 +49,7 @@ class LocalAttention final : public TokenMixer {
       Remember(scope, input, name + "value", operands.value);
       return operands;
     };
-    Value mixed = Attention(scope.program(), config_.heads(), project(scope, ""), Window(all));
+    Value mixed = Attention(scope, config_.heads(), project(scope, ""), Window(all));
     if (config_.global_projections()) {
       const int64_t globals = std::min<int64_t>(config_.global_tokens(), shape[1]);
       std::vector<Value> parts{AttendFrom(scope, config_.heads(),
@@ -70,7 +70,7 @@ class LocalAttention final : public TokenMixer {
           .key = Remember(scope, step, name + "key", ProjectKey(by, heads(), step.x)),
           .relative_bias = step.relative_bias,
           .value = Remember(scope, step, name + "value", ProjectValue(by, heads(), step.x))};
-      return Attention(scope.program(), config_.heads(), operands, mask);
+      return Attention(scope, config_.heads(), operands, mask);
     };
     Value mixed = attend(scope, "", Window(all));
     if (config_.global_projections()) {

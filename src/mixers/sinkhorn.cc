@@ -61,7 +61,7 @@ class Sinkhorn final : public TokenMixer {
     const Value places =
         NotZero(scope, BatchProduct(scope, readable, mask, scope.TypeOf(mask).dtype));
     const Value keys = Concatenate(scope, 1, {OfHeads(scope, mask), OfHeads(scope, places)});
-    const Value mixed = Attention(scope.program(), 1,
+    const Value mixed = Attention(scope, 1,
                                   {.query = Own(scope, query),
                                    .key = both(key),
                                    .table = input.causal ? Triangle(scope) : Value{},
@@ -90,7 +90,7 @@ class Sinkhorn final : public TokenMixer {
     };
     const Value query = ProjectQuery(scope, heads(), step.x);
     const Value mixed =
-        Attention(scope.program(), 1,
+        Attention(scope, 1,
                   {.query = Reshape(scope, query, {batch * count, 1, config_.head_size()}),
                    .key = both("key", ProjectKey(scope, heads(), step.x)),
                    .relative_bias = StepBias(scope, step),

@@ -66,6 +66,20 @@ Program ScoringProgram(const Model& model, const ParameterStore& parameters, DTy
   return std::move(builder).Build();
 }
 
+std::string WeightsName(size_t attention) { return "weights/" + std::to_string(attention); }
+
+Program WeightsProgram(const Model& model, const ParameterStore& parameters, DType activations,
+                       const BatchShape& shape, std::vector<Recording::Weights>* weights) {
+  ProgramBuilder builder;
+  Recording recording{
+      .program = builder, .parameters = parameters, .activations = activations, .weights = weights};
+  model.architecture().RecordHidden(model, Scope(recording), shape, 1, TrainConfig::NOTHING);
+  for (size_t i = 0; i < weights->size(); ++i) {
+    builder.Output(WeightsName(i), (*weights)[i].value);
+  }
+  return std::move(builder).Build();
+}
+
 Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
                         const BatchShape& shape, const LossOptions& loss,
                         TrainConfig::Recompute recompute, ProgramBuilder::Join join) {

@@ -29,10 +29,17 @@ Program EvaluationProgram(const Model& model, const ParameterStore& parameters, 
 
 // The log-probabilities of given targets, several for each input, whose encoder pass they share
 // where there is an encoder. Inputs: the tensors of a batch with `targets_per_input` targets for
-// each input. Slots with a target below 0 do not count; rows are not packed. Output:
-// log_probabilities f32 [rows * targets_per_input, T], 0 in slots that do not count.
+// each input. Slots whose target is below the id of the first row do not count; rows are not
+// packed. Output: log_probabilities f32 [rows * targets_per_input, T], 0 in slots that do not
+// count.
 Program ScoringProgram(const Model& model, const ParameterStore& parameters, DType activations,
                        const BatchShape& shape, int64_t targets_per_input);
+
+// The weights with which the attentions of the layers read positions. Inputs: the tensors of a
+// batch. Outputs: WeightsName(i) f32 [B, H, T, S] of attention i, which is added to `weights`.
+Program WeightsProgram(const Model& model, const ParameterStore& parameters, DType activations,
+                       const BatchShape& shape, std::vector<Recording::Weights>* weights);
+std::string WeightsName(size_t attention);
 
 // Adds the gradients of the loss to the gradient arena. `join`: across layers, keys and values of
 // the cross-attention of all are one product.

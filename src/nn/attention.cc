@@ -5,8 +5,9 @@
 
 namespace syntra {
 
-Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& operands,
-                const AttentionMask& mask) {
+namespace {
+
+std::vector<Value> InputsOf(const AttentionOperands& operands, const AttentionMask& mask) {
   std::vector<Value> inputs(attention::kInputCount);
   inputs[attention::kQuery] = operands.query;
   inputs[attention::kKey] = operands.key;
@@ -24,10 +25,35 @@ Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& oper
   inputs[attention::kKeyBlocks] = mask.key_blocks;
   inputs[attention::kPrefixEnds] = mask.prefix_ends;
   inputs[attention::kQueryStart] = mask.query_start;
+  return inputs;
+}
+
+Attributes AttributesOf(int64_t heads, const AttentionOperands& operands,
+                        const AttentionMask& mask) {
   const attention::Pattern pattern{mask.causal, mask.window, mask.dilation, mask.globals};
-  return RecordOne(recorder, "attention",
-                   attention::AttributesOf(heads, pattern, mask.block, operands.bias_reach),
-                   std::move(inputs));
+  return attention::AttributesOf(heads, pattern, mask.block, operands.bias_reach);
+}
+
+}  // namespace
+
+Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& operands,
+                const AttentionMask& mask) {
+  return RecordOne(recorder, "attention", AttributesOf(heads, operands, mask),
+                   InputsOf(operands, mask));
+}
+
+Value Attention(const Scope& scope, int64_t heads, const AttentionOperands& operands,
+                const AttentionMask& mask) {
+  if (scope.recording().weights) {
+    const Value weights = scope.One("attention_weights", AttributesOf(heads, operands, mask),
+                                    InputsOf(operands, mask));
+    const Shape& shape = scope.TypeOf(weights).shape;
+    // Without segments the keys may be anything, such as Linformer's summaries.
+    const bool within_sequence =
+        mask.query_segments && mask.query_segments == mask.key_segments && shape[2] == shape[3];
+    scope.recording().weights->push_back({scope.prefix(), within_sequence, weights});
+  }
+  return Attention(scope.program(), heads, operands, mask);
 }
 
 }  // namespace syntra

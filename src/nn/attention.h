@@ -3,7 +3,7 @@
 // section "attention".
 #pragma once
 
-#include "program/builder.h"
+#include "nn/scope.h"
 
 namespace syntra {
 
@@ -54,6 +54,9 @@ struct AttentionMask {
 
 // The weighted values, [B, T, H * K].
 Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& operands,
+                const AttentionMask& mask);
+// The same in a layer, whose weights are recorded too where the recording shows them.
+Value Attention(const Scope& scope, int64_t heads, const AttentionOperands& operands,
                 const AttentionMask& mask);
 
 }  // namespace syntra

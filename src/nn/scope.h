@@ -26,6 +26,13 @@ struct Recording {
   // The terms that training adds to the loss of the targets, f32 [1] each; recorded only in
   // training.
   std::vector<Value> penalties;
+  // The weights of each attention, f32 [B, H, T, S]; null: they are not recorded.
+  struct Weights {
+    std::string scope;
+    bool within_sequence;  // queries and keys are the positions of the same sequence
+    Value value;
+  };
+  std::vector<Weights>* weights = nullptr;
 };
 
 class Scope {
