@@ -42,7 +42,6 @@ constexpr int64_t kPairsTogether = 256;
 struct Tokenized {
   std::vector<int32_t> ids;
   std::vector<int64_t> lengths;  // inputs and targets in turn
-  std::exception_ptr failure;
 };
 
 Tokenized Tokenize(std::span<const TextPair> pairs, const Tokenizer& tokenizer) {
@@ -71,16 +70,9 @@ std::vector<Tokenized> TokenizeInParallel(std::span<const TextPair> pairs,
   std::vector<Tokenized> parts(DivideUp(count, kPairsTogether));
   ParallelTasks(std::ssize(parts), [&](int64_t part) {
     const int64_t first = part * kPairsTogether;
-    try {
-      parts[part] =
-          Tokenize(pairs.subspan(first, std::min(kPairsTogether, count - first)), tokenizer);
-    } catch (...) {
-      parts[part].failure = std::current_exception();
-    }
+    parts[part] =
+        Tokenize(pairs.subspan(first, std::min(kPairsTogether, count - first)), tokenizer);
   });
-  for (const Tokenized& part : parts) {
-    if (part.failure) std::rethrow_exception(part.failure);
-  }
   return parts;
 }
 

@@ -9,6 +9,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 
 #include "base/divide.h"
 
@@ -21,9 +23,35 @@ inline int ThreadCount() { return omp_get_max_threads(); }
 inline int ThreadIndex() { return omp_get_thread_num(); }
 inline void SetThreadCount(int count) { omp_set_num_threads(count); }
 
+// Of the exceptions that the threads of a team throw, the one of the lowest index: none may leave a
+// parallel region.
+class FirstException {
+ public:
+  template <typename Body>
+  void Catch(int64_t index, const Body& body) {
+    try {
+      body();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (exception_ && index_ < index) return;
+      index_ = index;
+      exception_ = std::current_exception();
+    }
+  }
+  // Call it after the region.
+  void Rethrow() const {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t index_ = 0;
+  std::exception_ptr exception_;
+};
+
 // Calls body(begin, end) on disjoint ranges that cover [0, count); each range but the last has a
 // multiple of `grain` indices. Runs inline when there is too little work or when already parallel.
-// `body` must not throw.
+// What `body` throws is thrown here once all threads are done.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   const int64_t blocks = DivideUp(count, grain);
@@ -32,18 +60,20 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
+  FirstException first;
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
     const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
     const int64_t begin = blocks * thread / team * grain;
     const int64_t end = std::min(count, blocks * (thread + 1) / team * grain);
-    if (begin < end) body(begin, end);
+    if (begin < end) first.Catch(begin, [&] { body(begin, end); });
   }
+  first.Rethrow();
 }
 
 // Calls body(i) for each i in [0, count). Each thread first takes its own share of neighbouring
 // indices, whose operands are likely in its caches, then what slower threads have left of their
-// shares. For tasks of tens of microseconds and more. `body` must not throw.
+// shares. For tasks of tens of microseconds and more. Throws as ParallelFor.
 template <typename Body>
 void ParallelTasks(int64_t count, const Body& body) {
   constexpr int64_t kMostShares = 128;
@@ -55,12 +85,16 @@ void ParallelTasks(int64_t count, const Body& body) {
   const int64_t shares = std::min(threads, kMostShares);
   std::array<std::atomic<int64_t>, kMostShares> next;
   for (int64_t share = 0; share < shares; ++share) next[share] = count * share / shares;
+  FirstException first;
 #pragma omp parallel num_threads(static_cast <int>(threads))
   for (int64_t visited = 0; visited < shares; ++visited) {
     const int64_t share = (omp_get_thread_num() + visited) % shares;
     const int64_t end = count * (share + 1) / shares;
-    for (int64_t i = next[share]++; i < end; i = next[share]++) body(i);
+    for (int64_t i = next[share]++; i < end; i = next[share]++) {
+      first.Catch(i, [&] { body(i); });
+    }
   }
+  first.Rethrow();
 }
 
 }  // namespace syntra

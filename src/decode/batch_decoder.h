@@ -41,7 +41,7 @@ class BatchDecoder {
   const DecodeSettings& settings() const { return settings_; }
 
   // The outputs of each request, in the order of the requests. An output that does not end has the
-  // greatest length. An output does not depend on the other requests.
+  // greatest length. An output depends on the other requests only by rounding.
   std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests);
   // All ranks give the same requests, share the work, and get all outputs.
   std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests, Communicator& ranks,

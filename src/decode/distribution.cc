@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/distribution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "base/error.h"
-
 namespace syntra {
 
-void FailNotFinite(double log_probability) {
-  Fail(ExitCode::kCheckpoint,
-       "the model gives tokens a log-probability of {}; its parameters are damaged or too large",
-       log_probability);
-}
+NotFiniteOutput::NotFiniteOutput(double log_probability)
+    : Error(
+          ExitCode::kCheckpoint,
+          fmt::format("the model gives tokens a log-probability of {}; its parameters are damaged "
+                      "or too large",
+                      log_probability)) {}
 
 double Finite(double log_probability) {
-  if (!std::isfinite(log_probability)) FailNotFinite(log_probability);
+  if (!std::isfinite(log_probability)) throw NotFiniteOutput(log_probability);
   return log_probability;
 }
 

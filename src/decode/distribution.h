@@ -6,14 +6,19 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
 
-// Throws Error(kCheckpoint): the model's parameters are damaged or too large to compute with.
-[[noreturn]] void FailNotFinite(double log_probability);
+// The parameters of a model are damaged or too large to compute with. An error of the code
+// kCheckpoint, unless whoever trained them knows better.
+class NotFiniteOutput : public Error {
+ public:
+  explicit NotFiniteOutput(double log_probability);
+};
 
-// Returns a log-probability; FailNotFinite if it is not finite.
+// Returns a log-probability. Throws NotFiniteOutput if it is not finite.
 double Finite(double log_probability);
 
 // log sum_v exp(logits[v]); like Finite.

@@ -24,7 +24,7 @@ class Greedy final : public Strategy {
       const std::span<const float> log_probabilities = session.log_probabilities();
       for (int64_t i = 0; i < batch.inputs; ++i) {
         if (ended[i]) continue;
-        if (ids[i] < 0) FailNotFinite(NAN);
+        if (ids[i] < 0) throw NotFiniteOutput(NAN);
         Hypothesis& output = outputs[i].front();
         if (!log_probabilities.empty()) output.log_probability += Finite(log_probabilities[i]);
         ended[i] = batch.ends(i, output.ids, ids[i]);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "decode/distribution.h"
 #include "train/hooks.h"
 
 namespace syntra {
@@ -10,8 +11,8 @@ namespace {
 class EvaluateHook : public Hook {
  public:
   EvaluateHook(RunContext& run, std::vector<std::unique_ptr<Evaluator>> evaluators,
-               OnValues on_values)
-      : run_(run), evaluators_(std::move(evaluators)), on_values_(std::move(on_values)) {}
+               OnEvaluated on_evaluated)
+      : run_(run), evaluators_(std::move(evaluators)), on_evaluated_(std::move(on_evaluated)) {}
 
   // After the last step, End evaluates.
   bool Start(int64_t step) override {
@@ -45,7 +46,7 @@ class EvaluateHook : public Hook {
       summaries.push_back(result->summary);
     }
     if (run_.is_chief()) Record(step, values, summaries, SecondsSince(start));
-    on_values_(step, values);
+    on_evaluated_(step);
     return true;
   }
 
@@ -64,18 +65,29 @@ class EvaluateHook : public Hook {
 
   std::optional<EvaluationResult> EvaluateWatched(Evaluator& evaluator, int64_t step) {
     WatchedBatches batches(run_, step);
-    return evaluator.Evaluate(step, [&] {
-      run_.MaybeAskToStop("stop_evaluation", step);
-      return batches.Stop();
-    });
+    try {
+      return evaluator.Evaluate(step, [&] {
+        run_.MaybeAskToStop("stop_evaluation", step);
+        return batches.Stop();
+      });
+    } catch (const NotFiniteOutput&) {  // on all ranks
+      throw NotFiniteAfter(step, "the probability of an output", run_.directory);
+    }
   }
 
   RunContext& run_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;
-  OnValues on_values_;
+  OnEvaluated on_evaluated_;
 };
 
 }  // namespace
+
+Divergence NotFiniteAfter(int64_t step, const std::string& what, const RunDirectory& directory) {
+  return {step, fmt::format("{} after step {} is not finite. Lower optimizer.schedule.rate or set "
+                            "optimizer.clip_norm, and remove the newest checkpoints in {}, which "
+                            "may be as bad",
+                            what, step, directory.checkpoints().string())};
+}
 
 bool EvaluatesAt(int64_t step, const Config& config) {
   if (step >= config.train().steps()) return true;
@@ -85,8 +97,8 @@ bool EvaluatesAt(int64_t step, const Config& config) {
 
 std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
                                        std::vector<std::unique_ptr<Evaluator>> evaluators,
-                                       OnValues on_values) {
-  return std::make_unique<EvaluateHook>(run, std::move(evaluators), std::move(on_values));
+                                       OnEvaluated on_evaluated) {
+  return std::make_unique<EvaluateHook>(run, std::move(evaluators), std::move(on_evaluated));
 }
 
 }  // namespace syntra

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "run/metrics_log.h"
+#include "run/skipped_steps.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 
@@ -16,12 +18,15 @@ struct EvaluationResult {
   std::string summary;  // for the log: "validation log-perplexity 2.3100 over 1,824 tokens"
 };
 
+// `what` is "the validation log-perplexity", say. All ranks throw it together.
+Divergence NotFiniteAfter(int64_t step, const std::string& what, const RunDirectory& directory);
+
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
   // Evaluates the model as it is after `step`; collective, with the same result on every rank.
   // `stop` is called now and then, by all ranks together and with the same answer on all: once
-  // true, there is no result. Throws Error(kDiverged) if a value is not finite.
+  // true, there is no result. Throws NotFiniteAfter if a value is not finite.
   virtual std::optional<EvaluationResult> Evaluate(int64_t step,
                                                    const std::function<bool()>& stop) = 0;
 };

@@ -37,11 +37,11 @@ std::unique_ptr<Hook> MakeProfileHook(RunContext& run);
 // Whether a run that stands at `step` evaluates there, also after it was stopped and continues.
 bool EvaluatesAt(int64_t step, const Config& config);
 
-// Evaluates at the start, every evaluation.every steps and at the end, and calls `on_values` with
-// what all evaluators found.
-using OnValues = std::function<void(int64_t step, const NamedValues& values)>;
+// Evaluates at the start, every evaluation.every steps and at the end, and calls `on_evaluated`
+// once the values of all evaluators are recorded.
+using OnEvaluated = std::function<void(int64_t step)>;
 std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
                                        std::vector<std::unique_ptr<Evaluator>> evaluators,
-                                       OnValues on_values);
+                                       OnEvaluated on_evaluated);
 
 }  // namespace syntra

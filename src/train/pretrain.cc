@@ -27,16 +27,12 @@ class LogPerplexityEvaluator : public Evaluator {
     const auto result = MeasureLogPerplexity(state_.replica, data_, run_.ranks, run_.config, stop);
     if (!result) return std::nullopt;
     if (!std::isfinite(result->value)) {
-      throw Divergence(
-          step, fmt::format("the validation log-perplexity after step {} is not finite. Lower "
-                            "optimizer.schedule.rate or set optimizer.clip_norm, and remove the "
-                            "newest checkpoints in {}, which may be as bad",
-                            step, run_.directory.checkpoints().string()));
+      throw NotFiniteAfter(step, "the validation log-perplexity", run_.directory);
     }
     return EvaluationResult{
         {{kLogPerplexityValue, result->value},
          {"validation_tokens", static_cast<double>(result->tokens)}},
-        fmt::format("validation log-perplexity {:.4f} over {} tokens (targets {:016x})",
+        fmt::format("validation log-perplexity {:.4f} over {} tokens (checksum of targets {:016x})",
                     result->value, WithThousands(result->tokens), result->label_checksum)};
   }
 
@@ -62,7 +58,8 @@ class SampleWriter : public Evaluator {
     if (stop()) return std::nullopt;
     AnswerSamples(samples_, decoder_, run_.ranks, [&](size_t) { run_.watchdog.Alive(); });
     if (run_.is_chief()) Write(step);
-    return EvaluationResult{{}, fmt::format("samples.jsonl has {} outputs more", samples_.size())};
+    return EvaluationResult{
+        {}, fmt::format("{} added to samples.jsonl", Counted(std::ssize(samples_), "output"))};
   }
 
  private:
