@@ -100,7 +100,7 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& w
     if (!HasTasks(config.data())) {
       config.mutable_data()->set_prepared(directory.Prepared(read.data()).string());
     }
-    if (options.seeds > 1) RequireNoRun(config.train().directory());
+    (options.seeds > 1 ? RequireNoRun : RequireNoSeeds)(config.train().directory());
   }
   return mixers;
 }

@@ -59,7 +59,7 @@ std::vector<TableRow> Scores(const Comparison& comparison) {
     }
     const auto with_results =
         std::ranges::find_if_not(comparison.mixers, &Json::is_null, &MixerResult::results);
-    if (with_results != comparison.mixers.end()) rows.push_back(MajorityRow(with_results->results));
+    if (with_results != comparison.mixers.end()) AddMajorityRow(with_results->results, &rows);
     return ResultsCells(rows);
   }
   std::vector<TableRow> rows = {{"", "log-perplexity"}};
@@ -94,7 +94,8 @@ std::vector<TableRow> TableOf(const Comparison& comparison) {
 
 std::string Caption(const Comparison& comparison) {
   const std::string scores = comparison.of_tasks
-                                 ? "The best evaluation of each task's validation split, in percent"
+                                 ? "The best evaluation of each task's validation split, and "
+                                   "what that model gives on test splits, in percent"
                                  : "Log-perplexity on the validation split, in nats a token";
   return fmt::format("{} steps, {}, {}. {}{}; memory of one rank, as planned.",
                      WithThousands(comparison.steps), Counted(comparison.seeds, "seed"),

@@ -25,7 +25,7 @@ std::string TableOf(const Json& results) {
   std::vector<ResultsRow> rows;
   const int seeds = results.value("seeds", 1);
   rows.push_back(RowOf(seeds == 1 ? "this run" : fmt::format("mean of {} seeds", seeds), results));
-  rows.push_back(MajorityRow(results));
+  AddMajorityRow(results, &rows);
   return ResultsTable(rows);
 }
 

@@ -10,13 +10,14 @@
 namespace syntra {
 namespace {
 
-std::string Cell(const ResultsRow& row, const std::string& task) {
-  if (!row.tasks.contains(task)) return "-";
+// Of one of the row's tasks or tests.
+std::string Cell(const ResultsRow& row, Json ResultsRow::*part, const std::string& name) {
+  if (!(row.*part).contains(name)) return "-";
   std::vector<std::string> values;
-  for (const auto& [name, value] : row.tasks[task].items()) {
+  for (const auto& [metric, value] : (row.*part)[name].items()) {
     values.push_back(fmt::format("{:.1f}", value.get<double>()));
     if (row.deviations.is_null()) continue;
-    values.back() += fmt::format("±{:.1f}", row.deviations[task][name].get<double>());
+    values.back() += fmt::format("±{:.1f}", row.deviations[name][metric].get<double>());
   }
   return Join(values, "/");
 }
@@ -27,14 +28,16 @@ ResultsRow RowOf(const std::string& name, const Json& results) {
   if (results.is_null()) return {.name = name, .tasks = Json::object()};
   return {.name = name,
           .tasks = results["tasks"],
+          .tests = results.value("test", Json::object()),
           .average = results["average"],
           .deviations = results.value("deviations", Json())};
 }
 
-ResultsRow MajorityRow(const Json& results) {
-  return {.name = "majority class",
-          .tasks = results["majority"],
-          .average = results.value("majority_average", Json())};
+void AddMajorityRow(const Json& results, std::vector<ResultsRow>* rows) {
+  if (results["majority"].empty()) return;
+  rows->push_back({.name = "majority class",
+                   .tasks = results["majority"],
+                   .average = results.value("majority_average", Json())});
 }
 
 std::string ResultsTable(std::span<const ResultsRow> rows) { return TextTable(ResultsCells(rows)); }
@@ -50,9 +53,11 @@ std::vector<TableRow> ResultsCells(std::span<const ResultsRow> rows) {
   const auto with_results =
       std::ranges::find_if(rows, [](const ResultsRow& row) { return !row.tasks.empty(); });
   if (with_results == rows.end()) return lines;
-  for (const auto& [task, values] : with_results->tasks.items()) {
-    lines[0].push_back(task);
-    for (size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(Cell(rows[i], task));
+  for (Json ResultsRow::*part : {&ResultsRow::tasks, &ResultsRow::tests}) {
+    for (const auto& [name, values] : ((*with_results).*part).items()) {
+      lines[0].push_back(name);
+      for (size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(Cell(rows[i], part, name));
+    }
   }
   return lines;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of finetuning as a table: a column a task, in the order of the tasks.
+// The results of finetuning as a table: a column a task, in the order of the tasks, then a column a
+// test split whose answers are known.
 #pragma once
 
 #include <span>
@@ -12,18 +13,19 @@
 namespace syntra {
 
 struct ResultsRow {
-  std::string name;           // "this run", "majority class"
-  Json tasks;                 // {"mrpc": {"f1": 88.2, "accuracy": 84.1}}
-  Json average = nullptr;     // a number, or null
-  Json deviations = nullptr;  // shaped as `tasks`: standard deviations over seeds; or null
+  std::string name;             // "this run", "majority class"
+  Json tasks;                   // {"mrpc": {"f1": 88.2, "accuracy": 84.1}}
+  Json tests = Json::object();  // {"multi30k_test": {"bleu": 25.1}}
+  Json average = nullptr;       // a number, or null
+  Json deviations = nullptr;    // of tasks and tests: standard deviations over seeds; or null
 };
 
 // The row of a run's results.json, or of several seeds' as one (SpreadOfRuns); of null, a row
 // without results.
 ResultsRow RowOf(const std::string& name, const Json& results);
 
-// What the commonest answer of each task would give.
-ResultsRow MajorityRow(const Json& results);
+// Adds a row of what the commonest answer of each task would give, if a task has one.
+void AddMajorityRow(const Json& results, std::vector<ResultsRow>* rows);
 
 // "cola 53.1  mrpc 88.2/84.1": values of a task between slashes, percentages with one digit after
 // the point, and "±0.4" after values with a deviation. A task that a row lacks is "-".

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "tasks/submission.h"
+#include "train/agreement.h"
 #include "train/answers.h"
 #include "train/best_checkpoints.h"
 #include "train/run_tokenizer.h"
@@ -39,7 +41,9 @@ class Finetuning : public Workload {
   bool Finish(RunContext& run, TrainingState& state) override;
 
  private:
+  void CompareTestFiles(RunContext& run) const;
   Path ModelFor(const Task& task) const;
+  Checkpoint OpenModelFor(RunContext& run, const Task& task) const;
   bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
   void WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
                  int64_t left_out);
@@ -66,13 +70,14 @@ TrainingData Finetuning::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
   const uint64_t seed = run.config.train().seed();
   tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
-  data_ = FinetuningData::Read(run.config, *tokenizer_);
+  data_ = FinetuningData::Read(run.config, *tokenizer_, [&run] { run.watchdog.Alive(); });
   if (data_.cut_examples > 0) {
     const bool text = ArchitectureOf(run.config.model()).outputs() == Outputs::kTokens;
     Log().warn("{} training examples are longer than data.input_length {}{} and are cut",
                WithThousands(data_.cut_examples), config.input_length(),
                text ? fmt::format(" or data.target_length {}", config.target_length()) : "");
   }
+  CompareTestFiles(run);
   results_ = ResultsOf(data_.tasks);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training(data_.training, RowPacking::OfExamples(config, layout), seed);
@@ -81,6 +86,25 @@ TrainingData Finetuning::Open(RunContext& run) {
   run.identity.data_digest = ToHex(training.ContentDigest());
   run.identity.validation_digest = ToHex(data_.validation_digest);
   return training;
+}
+
+// Ranks share the examples of test splits, which they read when all is trained.
+void Finetuning::CompareTestFiles(RunContext& run) const {
+  if (run.ranks.size() == 1) return;
+  const Path folder = TaskFolderOf(run.config.data()).directory;
+  Facts facts;
+  for (const TaskData& data : data_.tasks) {
+    for (const TaskSplit* split : TestSplits(*data.task, folder)) {
+      std::string digests;
+      for (const Path& path : FilesOf(*split, folder)) {
+        File file = File::OpenForRead(path);
+        digests += ToHex(DigestOfRest(file, [&] { run.watchdog.Alive(); }));
+      }
+      facts.emplace_back(PredictionsName(data.task->traits(), *split) + ", digest of its files",
+                         digests);
+    }
+  }
+  CheckAgreement(run.ranks, facts, ExitCode::kData, "test files", kGiveSameFiles);
 }
 
 std::string Finetuning::DescribeData() const {
@@ -151,9 +175,10 @@ void Finetuning::WriteResults() const {
 }
 
 void Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) {
-  // Where the file system has no links, a best checkpoint is copied.
-  const Watchdog::Phase phase(run.watchdog, RunPhase::kSave, step,
-                              state.replica.plan().checkpoint_bytes());
+  // Where the file system has no links, a best checkpoint is copied, that of each task.
+  const Watchdog::Phase phase(
+      run.watchdog, RunPhase::kSave, step,
+      state.replica.plan().checkpoint_bytes() * static_cast<double>(data_.tasks.size()));
   if (run.is_chief()) Judge(step);
   run.ranks.Barrier();
 }
@@ -199,7 +224,9 @@ void Finetuning::WriteTest(const Task& task, const TaskSplit& split, const Answe
     return IsJudgeable(task, answer.example);
   };
   if (answers.empty() || !std::ranges::all_of(answers, is_judgeable)) return;
-  test_[name] = ToJson(MetricsOf(task, JudgementsOf(task, answers)));
+  const NamedValues values = MetricsOf(task, JudgementsOf(task, answers));
+  Log().info("{}: {} over {} examples", name, Describe(values), WithThousands(std::ssize(answers)));
+  test_[name] = ToJson(values);
 }
 
 // The best checkpoint of the task or, of a diagnosis, of the task that it belongs to. The run's
@@ -214,25 +241,42 @@ Path Finetuning::ModelFor(const Task& task) const {
   return directory_.checkpoints();
 }
 
+// Rank 0 chooses it.
+Checkpoint Finetuning::OpenModelFor(RunContext& run, const Task& task) const {
+  std::optional<Checkpoint> opened;
+  std::string path;
+  if (run.is_chief()) {
+    opened.emplace(OpenNewest(ModelFor(task)));
+    path = opened->path().string();
+  }
+  BroadcastText(run.ranks, &path);
+  return opened ? std::move(*opened) : OpenNewest(path);
+}
+
 bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {
   WatchedBatches batches(run, state.step);
   const TaskFolder folder = TaskFolderOf(run.config.data());
   bool loaded = false;
   for (const TaskSplit* split : TestSplits(*data.task, folder.directory)) {
     if (!loaded) {
-      const Path model = ModelFor(*data.task);
-      const Watchdog::Phase load(run.watchdog, RunPhase::kLoad, state.step, BytesBelow(model));
-      Checkpoint checkpoint = OpenNewest(model);
+      const Watchdog::Phase load(
+          run.watchdog, RunPhase::kLoad, state.step,
+          BytesBelow(directory_.best()) + BytesBelow(directory_.checkpoints()));
+      Checkpoint checkpoint = OpenModelFor(run, *data.task);
       LoadParameters(checkpoint, state.replica);
       loaded = true;
     }
+    const auto start = Clock::now();
     int64_t left_out = 0;
     const std::vector<TaskExample> examples = ReadSplit(*data.task, *split, folder, &left_out);
+    run.watchdog.Alive();
     const auto answers = answerer_->Answer(*data.task, examples, [&] { return batches.Stop(); });
     if (!answers) return false;
     if (!run.is_chief()) continue;
     run.chief->lock.CheckHeld();
     WriteTest(*data.task, *split, *answers, left_out);
+    run.chief->RecordEvent("evaluation", state.step,
+                           {{"seconds", SecondsSince(start)}, {"split", split->name}});
   }
   return true;
 }

@@ -56,6 +56,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
     for (const Path& place : {directory.root, directory.logs()}) RemoveTemporaries(place);
     identity.run_id = RunIdOf(directory);
   }
+  BroadcastText(ranks, &identity.run_id);
   RequestOptions asked{.run_directory = directory.root,
                        .log_directory = directory.logs(),
                        .takes_files = is_chief(),

@@ -78,10 +78,11 @@ void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Ta
   }
 }
 
-std::vector<TaskData> ReadValidation(const Config& config) {
+std::vector<TaskData> ReadValidation(const Config& config, const std::function<void()>& alive) {
   const TaskFolder folder = TaskFolderOf(config.data());
   std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
   const std::vector<int32_t> classes = FirstClassIds(config.model(), tasks);
+  const int64_t most = config.evaluation().examples();
   std::vector<TaskData> read;
   for (size_t i = 0; i < tasks.size(); ++i) {
     TaskData& entry = read.emplace_back();
@@ -89,7 +90,10 @@ std::vector<TaskData> ReadValidation(const Config& config) {
     if (!classes.empty()) entry.first_class = classes[i];
     for (const TaskSplit& split : entry.task->traits().splits) {
       if (split.use != TaskSplit::Use::kValidation) continue;
-      entry.validation.push_back({&split, ReadSplit(*entry.task, split, folder)});
+      std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
+      if (most > 0 && std::ssize(examples) > most) examples.resize(most);
+      entry.validation.push_back({&split, std::move(examples)});
+      if (alive) alive();
     }
   }
   return read;
@@ -108,13 +112,14 @@ Digest ValidationDigest(std::span<const TaskData> tasks) {
   return digest.Finish();
 }
 
-FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer) {
+FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer,
+                                    const std::function<void()>& alive) {
   const TaskFolder folder = TaskFolderOf(config.data());
   const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
   RequireFiles(tasks, folder.directory);
   CheckTaskLabels(config, tokenizer, tasks);
   FinetuningData data;
-  data.tasks = ReadValidation(config);
+  data.tasks = ReadValidation(config, alive);
   TrainingExamples training(config.data(), tokenizer);
   for (TaskData& entry : data.tasks) {
     for (const TaskSplit& split : entry.task->traits().splits) {
@@ -122,7 +127,9 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
       const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
       entry.training_examples = static_cast<int64_t>(examples.size());
       entry.majority_answer = MajorityAnswer(*entry.task, examples);
+      if (alive) alive();
       training.Add(entry.name(), examples, entry.first_class);
+      if (alive) alive();
     }
   }
   data.cut_examples = training.cut();

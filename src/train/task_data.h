@@ -2,6 +2,7 @@
 // The examples of the tasks that a model is finetuned on, read once and kept in memory.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,9 +34,10 @@ struct TaskData {
 // has their classes. Throws as FinetuningData::Read.
 void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks);
 
-// The tasks of a configuration with the splits that they are judged on; no training split is read.
+// The tasks of a configuration with the splits that they are judged on, of these the first
+// evaluation.examples; no training split is read. `alive` is called after each split.
 // Throws as FinetuningData::Read.
-std::vector<TaskData> ReadValidation(const Config& config);
+std::vector<TaskData> ReadValidation(const Config& config, const std::function<void()>& alive = {});
 // Throws Error(kConfig): none of the tasks has a split for this use, training or validation.
 [[noreturn]] void FailWithoutSplit(TaskSplit::Use use);
 // The digest of the examples of all of these splits.
@@ -50,7 +52,9 @@ struct FinetuningData {
   int64_t cut_examples = 0;  // of the training examples, for want of room
   Digest validation_digest{};
 
-  static FinetuningData Read(const Config& config, const Tokenizer& tokenizer);
+  // `alive` is called after each split.
+  static FinetuningData Read(const Config& config, const Tokenizer& tokenizer,
+                             const std::function<void()>& alive = {});
 };
 
 }  // namespace syntra

@@ -8,16 +8,23 @@
 namespace syntra {
 namespace {
 
-std::string Summary(const TaskResult& result, size_t examples) {
-  std::vector<std::string> values;
-  for (const NamedValue& value : result.values) {
-    values.push_back(fmt::format("{} {:.2f}", value.name, value.value));
-  }
-  return fmt::format("{}: {} over {} examples", result.task, Join(values, ", "),
-                     WithThousands(static_cast<int64_t>(examples)));
+std::string Summary(const TaskResult& result, std::span<const Judgement> judgements) {
+  const double invalid = InvalidPercent(judgements);
+  return fmt::format(
+      "{}: {} over {} examples{}", result.task, Describe(result.values),
+      WithThousands(std::ssize(judgements)),
+      invalid > 0 ? fmt::format("; {:.1f} % of the answers are not valid", invalid) : "");
 }
 
 }  // namespace
+
+std::string Describe(const NamedValues& values) {
+  std::vector<std::string> texts;
+  for (const NamedValue& value : values) {
+    texts.push_back(fmt::format("{} {:.2f}", value.name, value.value));
+  }
+  return Join(texts, ", ");
+}
 
 std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers) {
   std::vector<Judgement> judgements;
@@ -72,7 +79,7 @@ std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t step,
     judgements.insert(judgements.end(), judged.begin(), judged.end());
     answers_[PredictionsName(data_.task->traits(), *split.split)] = std::move(*answers);
   }
-  EvaluationResult result{{}, Summary(result_, judgements.size())};
+  EvaluationResult result{{}, Summary(result_, judgements)};
   for (const NamedValue& value : result_.values) {
     result.values.push_back({MetricKey(data_.name(), value.name), value.value});
   }

@@ -21,6 +21,9 @@ std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers);
 NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
                       const std::string& suffix = "");
 
+// "f1 88.21, accuracy 84.10".
+std::string Describe(const NamedValues& values);
+
 // Writes DIRECTORY/NAME.jsonl, a line an answer.
 void WritePredictions(const Path& directory, const std::string& name, const Task& task,
                       const Answers& answers);

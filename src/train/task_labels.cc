@@ -20,8 +20,10 @@ std::string LabelProblem(const Task& task, bool is_ranked, const Tokenizer& toke
     const std::vector<int32_t> ids = tokenizer.Encode(label);
     const std::string text = tokenizer.Decode(ids), shown = Printable(label, 80);
     if (!is_ranked && text != label) {
-      return fmt::format("the tokenizer cannot write the label \"{}\", it gives \"{}\"", shown,
-                         Printable(text, 80));
+      return fmt::format(
+          "the tokenizer cannot write the label \"{}\", it gives \"{}\"; train one with "
+          "--byte-fallback or --coverage 1, or set evaluation.rank_classification: true",
+          shown, Printable(text, 80));
     }
     if (!seen.insert(ids).second) {
       return fmt::format("to the tokenizer the label \"{}\" is the same as another", shown);

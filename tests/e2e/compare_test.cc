@@ -91,6 +91,13 @@ TEST_F(Compare, SeedsSpreadAndTheCommandContinues) {
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.out, outcome.out);
   EXPECT_EQ(Results("all"), results);
+  const Outcome single = Run(Command("all"));
+  EXPECT_EQ(single.code, 2);
+  EXPECT_TRUE(single.Says("holds the runs of several seeds")) << single.err;
+  EXPECT_EQ(Results("all"), results);
+  const Outcome report = Run({"report", Directory("all").string()});
+  EXPECT_EQ(report.code, 2);
+  EXPECT_TRUE(report.Says((Directory("all") / "table/seed-1").string())) << report.err;
 }
 
 TEST_F(Compare, NeedsADirectoryOfItsOwn) {
@@ -153,9 +160,10 @@ TEST_F(Compare, MistakesSayWhatToDo) {
            Mistake{"prepared\n", ":1: a mixer cannot be called prepared"},
            Mistake{"a model.mixr={}\n", "did you mean"},
            // The table would compare other things than mixers.
-           Mistake{"a\nb train.steps=3\n", ":2: \"train.steps=3\" is not of the mixer"},
-           Mistake{"a evaluation { batches: 1 }\n", ":1: \"evaluation { batches: 1 }\" is not"},
-           Mistake{"a data.packs=false\n", ":1: \"data.packs=false\" is not"},
+           Mistake{"a\nb train.steps=3\n", ":2: a mixer may not change \"train.steps=3\""},
+           Mistake{"a evaluation { batches: 1 }\n",
+                   ":1: a mixer may not change \"evaluation { batches: 1 }\""},
+           Mistake{"a data.packs=false\n", ":1: a mixer may not change \"data.packs=false\""},
        }) {
     WriteMixers(mistake.list);
     const Outcome outcome = Run(Command("all"));

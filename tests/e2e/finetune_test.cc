@@ -244,6 +244,24 @@ TEST_F(Finetune, TheEvaluationAtTheStartCanBeLeftOut) {
   EXPECT_EQ(evaluated("without"), (std::vector<int64_t>{4, 8, 12}));
 }
 
+TEST_F(Finetune, AnEvaluationCanBeOfAPart) {
+  const Outcome outcome = Run(Command("a", {"train.steps=1", "evaluation.examples=5"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("over 5 examples")) << outcome.err;
+  EXPECT_EQ(std::ranges::count(File("a", "predictions/toy.jsonl"), '\n'), 5);
+  EXPECT_EQ(std::ranges::count(File("a", "predictions/toy_test.jsonl"), '\n'), 10);
+  // Test splits with answers are part of the table.
+  EXPECT_THAT(outcome.out, HasSubstr("toy_test"));
+  const Path picture = scratch_ / "metric.svg";
+  const Arguments report{"report", Directory("a").string(), "--svg", picture.string(), "--picture"};
+  Arguments metric = report, none = report;
+  metric.push_back("toy/accuracy");
+  none.push_back("toy/bleu");
+  ASSERT_EQ(Run(metric).code, 0);
+  EXPECT_THAT(ReadWholeFile(picture), HasSubstr("toy/accuracy"));
+  EXPECT_TRUE(Run(none).Says("toy/accuracy, toy/f1"));
+}
+
 TEST_F(Finetune, TwoRanksAreOne) {
   if (MpirunPath().empty()) GTEST_SKIP() << "mpirun is not installed";
   ASSERT_EQ(Run(Command("one")).code, 0);
