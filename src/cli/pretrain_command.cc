@@ -1,39 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra pretrain
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_config.h"
+#include "cli/run_report.h"
 #include "cli/training.h"
+#include "run/run_history.h"
 #include "train/pretrain.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
 
-// NaN if it was not measured.
-double LogPerplexityIn(const NamedValues& values) {
-  const auto it = std::ranges::find(values, kLogPerplexityValue, &NamedValue::name);
-  return it == values.end() ? NAN : it->value;
+// "validation log-perplexity 10.3820 at step 0, 5.7410 at step 400; " of the whole run, or nothing
+// where it is not recorded. What was trained is safe: a record that cannot be read is no error.
+std::string Evaluations(const Path& metrics) {
+  try {
+    const Curve validation = ReadRunHistory(metrics).validation;
+    if (!validation.empty()) {
+      return fmt::format("validation log-perplexity {}; ", DescribeCurve(validation));
+    }
+  } catch (const Error& error) {
+    Log().warn("{}", error.what());
+  }
+  return "";
 }
 
 std::string OutcomeText(const RunOutcome& outcome, const Config& config) {
-  if (outcome.was_done) {
-    return fmt::format("the run in {} is done: {} of {} steps\n", config.train().directory(),
-                       WithThousands(*outcome.step), WithThousands(config.train().steps()));
-  }
-  std::string text;
-  const double first = LogPerplexityIn(outcome.first_values);
-  const double last = LogPerplexityIn(outcome.last_values);
-  if (!std::isnan(last)) {
-    // One evaluation, as in a run that continued shortly before its end, shows no change.
-    const std::string before = first == last ? "" : fmt::format("{:.4f} -> ", first);
-    text += fmt::format("validation log-perplexity {}{:.4f} ", before, last);
-  }
-  if (outcome.step) text += fmt::format("after {} steps; ", WithThousands(*outcome.step));
-  text += fmt::format("run directory {}\n", config.train().directory());
+  const TrainConfig& train = config.train();
+  const std::string done = outcome.step
+                               ? fmt::format("{} of {} steps", WithThousands(*outcome.step),
+                                             WithThousands(train.steps()))
+                               : "";
+  if (outcome.was_done) return fmt::format("the run in {} is done: {}\n", train.directory(), done);
+  std::string text = Evaluations(RunDirectory{train.directory()}.metrics());
+  if (outcome.step) text += done + "; ";
+  text += fmt::format("run directory {}\n", train.directory());
   if (outcome.code == ExitCode::kRequeue) {
     text += "stopped on request; the same command continues\n";
   }

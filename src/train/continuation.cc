@@ -19,6 +19,23 @@ ConfigChanges ChangesSince(const CheckpointSummary& checkpoint, const Config& co
   return ChangesBetween(ConfigOf(checkpoint.path, checkpoint.info), config);
 }
 
+// Whether both can name the same place. The run may have begun in another working directory, so a
+// relative path may be the end of an absolute one.
+bool IsSamePlace(const std::string& then, const std::string& now) {
+  const auto place = [](const Path& path) { return (path / "").lexically_normal(); };
+  const Path before = place(then), after = place(std::filesystem::absolute(now));
+  if (place(std::filesystem::absolute(then)) == after) return true;
+  return before.is_relative() && ("/" + after.string()).ends_with("/" + before.string());
+}
+
+// A run that has begun takes nothing more from checkpoint.initial; its command may leave it out.
+std::string OtherStart(const CheckpointSummary& checkpoint, const Config& config) {
+  const std::string& now = config.checkpoint().initial();
+  const std::string then = ConfigOf(checkpoint.path, checkpoint.info).checkpoint().initial();
+  if (now.empty() || (!then.empty() && IsSamePlace(then, now))) return "";
+  return fmt::format("checkpoint.initial: {} -> {}", then.empty() ? "none" : then, now);
+}
+
 void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
   const std::string then = AttributeOrNone(checkpoint.info, kValidationAttribute);
   if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
@@ -61,6 +78,8 @@ bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest) {
 
 void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
   std::vector<std::string> differences = ChangesSince(checkpoint, identity.config).refused;
+  const std::string other_start = OtherStart(checkpoint, identity.config);
+  if (!other_start.empty()) differences.push_back(other_start);
   const auto compare = [&](const char* name, const std::string& now) {
     const std::string& then = AttributeOf(checkpoint.path, checkpoint.info, name);
     if (!now.empty() && then != now) {
@@ -89,9 +108,11 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
 std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& config) {
   const std::vector<std::string> fields = ChangesSince(checkpoint, config).scheduled;
   if (fields.empty()) return "";
+  const std::string changes = Join(fields, ", ");
+  if (checkpoint.info.step >= config.train().steps()) return changes + "; no step is left";
   const Config then = ConfigOf(checkpoint.path, checkpoint.info);
   const double before = NextRate(checkpoint, then), now = NextRate(checkpoint, config);
-  return fmt::format("{}; {}", Join(fields, ", "),
+  return fmt::format("{}; {}", changes,
                      before == now
                          ? fmt::format("the learning rate of the next step stays {:.4g}", now)
                          : fmt::format("the learning rate of the next step changes from {:.4g} to "

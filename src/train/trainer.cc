@@ -44,7 +44,6 @@ class Trainer {
   bool IsDone();
   void CountStart();
   void MakeHooks();
-  void Evaluated(int64_t step, const NamedValues& values);
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   StepReport Step(std::future<std::vector<Batch>>* next);
   ExitCode TrainRemainingSteps();
@@ -221,16 +220,10 @@ void Trainer::MakeHooks() {
   hooks_.push_back(MakeDivergenceHook(run_, *state_));
   hooks_.push_back(MakeSaveHook(run_, *state_, workload_.saves_evaluated()));
   // After the save: what was trained is safe, however long an evaluation takes.
-  hooks_.push_back(MakeEvaluateHook(
-      run_, workload_.Evaluators(run_, *state_),
-      [this](int64_t step, const NamedValues& values) { Evaluated(step, values); }));
+  hooks_.push_back(
+      MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_),
+                       [this](int64_t step) { workload_.Evaluated(run_, *state_, step); }));
   if (run_.config.train().profile().steps() > 0) hooks_.push_back(MakeProfileHook(run_));
-}
-
-void Trainer::Evaluated(int64_t step, const NamedValues& values) {
-  if (outcome_.first_values.empty()) outcome_.first_values = values;
-  outcome_.last_values = values;
-  workload_.Evaluated(run_, *state_, step);
 }
 
 // Everything from prepared data to the first step.

@@ -65,8 +65,6 @@ struct RunOutcome {
   ExitCode code = ExitCode::kDone;  // kDone, or kRequeue after a stop request
   std::optional<int64_t> step;      // where the run stands, unless it was stopped before it knew
   bool was_done = false;            // there was nothing left to train
-  // Values of the first and the last evaluation of this call, if it made any.
-  NamedValues first_values, last_values;
 };
 
 // All ranks call it together with the same configuration (agreement.h), each with a backend of its

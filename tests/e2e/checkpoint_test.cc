@@ -308,7 +308,7 @@ TEST_F(Initial, EveryFormOfAPath) {
   }
   // A run that has begun no longer needs it, and remembers.
   std::filesystem::remove_all(Directory("a"));
-  Arguments settings = From(step);
+  Arguments settings = From(step / "shard-00000.h5");
   settings.back() = "train.steps=2";
   Train("b", settings);
   EXPECT_TRUE(Checkpoint(CheckpointPath("b", 2)).info().attributes.contains("initial"));

@@ -110,6 +110,27 @@ TEST_F(Finetune, AStartIsNamedOnce) {
 }
 
 // A start of another kind of mixer would be replaced by a new one.
+// A run that has begun does not take another model for its own.
+TEST_F(Finetune, AnotherStartIsNoContinuation) {
+  Train("other", {"train.steps=3", "evaluation.every=0"});
+  const Outcome begun = Run(Command("a", {"train.steps=4"}));
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  for (const std::string& start : {Directory("other").string(), std::string("/no/such/model")}) {
+    Arguments command = Command("a", {"train.steps=4"});
+    command[4] = start;
+    const Outcome refused = Run(command);
+    EXPECT_EQ(refused.code, 5) << start;
+    EXPECT_TRUE(refused.Says("checkpoint.initial: " + Directory("base").string() + " -> " + start))
+        << refused.err;
+  }
+  // The same one under another name, and none, continue the run.
+  Arguments same = Command("a", {"train.steps=4"});
+  same[4] = (Directory("other") / ".." / "base/").string();
+  EXPECT_EQ(Run(same).code, 0);
+  same.erase(same.begin() + 3, same.begin() + 5);
+  EXPECT_EQ(Run(same).code, 0);
+}
+
 TEST_F(Finetune, TheMixersOfTheStartStay) {
   Train("conv", {"train.steps=4", "model.mixer={ light_conv { kernel_size: 5 heads: 4 } }"});
   const auto from = [&](const Arguments& settings) {
