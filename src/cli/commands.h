@@ -13,6 +13,7 @@ Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
 Action SetUpScore(CLI::App& app);
+Action SetUpMetrics(CLI::App& app);
 Action SetUpConvert(CLI::App& app);
 Action SetUpReport(CLI::App& app);
 Action SetUpWatch(CLI::App& app);
@@ -52,6 +53,10 @@ inline constexpr Command kCommands[] = {
     {"score",
      "Print log-probabilities: each line is an input and, separated by tabs, one or more targets",
      SetUpScore, "--checkpoint runs/a < pairs.tsv"},
+    {"metrics",
+     "Judge the answers of any program by the metrics of tasks: BLEU, ROUGE, F1, accuracy and "
+     "others",
+     SetUpMetrics, "bleu_13a --answers answers.txt --references references.txt", "bleu rouge"},
     {"convert", "Turn a model into another format: Hugging Face T5, safetensors, or a checkpoint",
      SetUpConvert, "--input runs/a --output exported --to huggingface", "export import"},
     {"report",
@@ -68,8 +73,9 @@ inline constexpr Command kCommands[] = {
      "Print a Slurm script whose job saves, is requeued and continues by itself; submits nothing",
      SetUpSlurm, "my.textproto --nodes 2 --time 12:00:00 > my.sbatch"},
     {"inspect",
-     "Show training examples, the tensors of a checkpoint, what takes memory, or each rank's share "
-     "of the parameters",
+     "Show training examples, what a model reads, the tensors of a checkpoint, what takes memory, "
+     "or "
+     "each rank's share of the parameters",
      SetUpInspect},
     {"tokenizer", "Train a SentencePiece model; turn lines into token ids and back",
      SetUpTokenizer},

@@ -15,6 +15,7 @@
 #include "cli/line_labels.h"
 #include "cli/ranks.h"
 #include "cli/samples.h"
+#include "cli/task_lines.h"
 #include "data/example.h"
 
 namespace syntra {
@@ -24,7 +25,7 @@ struct GenerateOptions {
   int64_t samples = 0;
   bool raw = false, json = false;
   std::string strategy;  // empty: as configured
-  std::string task;      // of a model that tells classes; empty: its only one
+  std::string task;      // whose form lines get; empty: of a model that tells classes its only one
 };
 
 // The result for a line of the input: texts, the best first, or an error.
@@ -36,14 +37,16 @@ struct Answer {
 
 class LineFiller {
  public:
-  // With `goes_on` lines have no gaps but are beginnings.
+  // With `goes_on` lines have no gaps but are beginnings. `task_lines`: lines give the inputs of a
+  // task, whose answers are raw; or null.
   LineFiller(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer, bool raw,
-             bool goes_on, LineAnswers& answers)
+             bool goes_on, TaskLines* task_lines, LineAnswers& answers)
       : decoder_(decoder),
         ranks_(ranks),
         tokenizer_(tokenizer),
-        raw_(raw),
-        goes_on_(goes_on),
+        raw_(raw || task_lines),
+        goes_on_(goes_on && !task_lines),
+        task_lines_(task_lines),
         answers_(answers) {}
 
   // One answer for each, on all ranks. A line that asks for nothing is its own text; a bad one is
@@ -59,15 +62,13 @@ class LineFiller {
         answers[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
-      DecodeRequest request = (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, lines[i]);
-      if (std::ssize(request.ids) > decoder_.settings().input_length) {
-        answers[i].error =
-            answers_.Report(i, TooLongInput(std::ssize(request.ids), decoder_.settings()));
-        continue;
+      std::string error;
+      if (auto request = RequestOf(lines[i], &error)) {
+        requests.push_back(std::move(*request));
+        asked.push_back(i);
+      } else {
+        answers[i].error = answers_.Report(i, error);
       }
-      if (raw_) request.sentinels.clear();
-      requests.push_back(std::move(request));
-      asked.push_back(i);
     }
     std::vector<Hypotheses> outputs =
         decoder_.Decode(requests, ranks_, [&](size_t done) { answers_.Advance(done); });
@@ -91,6 +92,21 @@ class LineFiller {
     return line.empty() || (!raw_ && tokenizer_.FindSentinels(line).empty());
   }
 
+  // nullopt for a bad line, of which `error` says what is wrong.
+  std::optional<DecodeRequest> RequestOf(const std::string& line, std::string* error) {
+    if (task_lines_) {
+      auto input = task_lines_->Read(line, error);
+      return input ? std::optional(DecodeRequest{std::move(*input), {}}) : std::nullopt;
+    }
+    DecodeRequest request = (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, line);
+    if (std::ssize(request.ids) > decoder_.settings().input_length) {
+      *error = TooLongInput(std::ssize(request.ids), decoder_.settings());
+      return std::nullopt;
+    }
+    if (raw_) request.sentinels.clear();
+    return request;
+  }
+
   std::string TextOf(const std::string& line, const std::vector<int32_t>& ids) const {
     if (goes_on_ && !raw_) return GoOn(tokenizer_, line, ids);
     return raw_ ? tokenizer_.Decode(ids) : FillGaps(tokenizer_, line, SpansOf(tokenizer_, ids));
@@ -100,6 +116,7 @@ class LineFiller {
   Communicator& ranks_;
   const Tokenizer& tokenizer_;
   const bool raw_, goes_on_;
+  TaskLines* task_lines_;
   LineAnswers& answers_;
   bool has_whole_ = false, has_gaps_ = false;  // of the lines so far
 };
@@ -130,9 +147,18 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
   if (ranks.rank() == 0) fmt::print("{}", SamplesText(samples, *model.tokenizer, form));
 }
 
-void FillLines(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
-               const GenerateOptions& options, bool goes_on, LineAnswers& answers) {
-  LineFiller filler(decoder, ranks, tokenizer, options.raw, goes_on, answers);
+void FillLines(BatchDecoder& decoder, Communicator& ranks, const LoadedModel& model,
+               const GenerateOptions& options, LineAnswers& answers) {
+  const Tokenizer& tokenizer = *model.tokenizer;
+  ChosenTask chosen;
+  std::optional<TaskLines> task_lines;
+  if (!options.task.empty()) {
+    chosen = ChooseTask(model.config, options.task);
+    task_lines.emplace(*chosen.task, tokenizer, RowLengths(model.config.data()).inputs);
+  }
+  LineFiller filler(decoder, ranks, tokenizer, options.raw,
+                    IsLanguageModelling(model.config.data()), task_lines ? &*task_lines : nullptr,
+                    answers);
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<std::string> printed;
     const std::vector<Answer> filled = filler.Fill(lines);
@@ -142,10 +168,13 @@ void FillLines(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& toke
     }
     return printed;
   });
-  if (filler.found_no_gap() && ranks.rank() == 0) {
+  if (ranks.rank() != 0) return;
+  if (task_lines) task_lines->WarnOfCut();
+  if (filler.found_no_gap()) {
     Log().warn(
         "no line has a gap such as <extra_id_0>, so nothing was generated; with --raw the model "
-        "answers the lines themselves, as finetuned models do");
+        "answers the lines themselves, as finetuned models do, and with --task NAME it reads them "
+        "as the inputs of a task that it has learned");
   }
 }
 
@@ -178,8 +207,8 @@ LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& 
 // Whether the lines get labels instead of text. Throws Error(kConfig) for options of the other.
 bool GivesLabels(const ModelConfig& model, const GenerateOptions& options) {
   const bool gives_labels = ArchitectureOf(model).outputs() == Outputs::kClasses;
-  if (!gives_labels && !options.task.empty()) {
-    Fail(ExitCode::kConfig, "--task is for models that predict classes; remove it");
+  if (!options.task.empty() && options.samples > 0) {
+    Fail(ExitCode::kConfig, "--task says what lines mean, and --samples reads none; remove one");
   }
   if (gives_labels && (options.raw || options.samples > 0 || !options.strategy.empty())) {
     Fail(
@@ -209,7 +238,7 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
     ShowSamples(decoder, ranks, watchdog, loaded, options,
                 [&](size_t examples) { answers.Advance(examples); });
   } else {
-    FillLines(decoder, ranks, tokenizer, options, IsLanguageModelling(config.data()), answers);
+    FillLines(decoder, ranks, loaded, options, answers);
   }
   return answers.code();
 }
@@ -233,8 +262,11 @@ Action SetUpGenerate(CLI::App& app) {
          "--samples", options->samples,
          "Print this many validation examples with the model's output instead of reading lines")
       ->check(CLI::Range(0, 1000000));
-  app.add_option("--task", options->task,
-                 "Task whose labels to use, for a classifier trained on several tasks")
+  app.add_option(
+         "--task", options->task,
+         "Read lines as the inputs of this task: its template or prefix is applied, its "
+         "labels are used, and long inputs are cut as in training. A classifier of one task "
+         "needs no name")
       ->type_name("NAME");
   return [checkpoint, options] {
     return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {

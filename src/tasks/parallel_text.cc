@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "data/record_reader.h"
 #include "tasks/own_files.h"
+#include "tasks/text_template.h"
 
 namespace syntra {
 namespace {
@@ -18,11 +19,16 @@ class Side {
   const Record& line() const { return line_; }
   std::string path() const { return reader_->path().string(); }
   std::string name() const { return reader_->path().filename().string(); }
-  void Advance() { at_end_ = !reader_->Next(&line_); }
+  int64_t lines() const { return lines_; }  // read so far
+  void Advance() {
+    at_end_ = !reader_->Next(&line_);
+    if (!at_end_) lines_ = line_.line;
+  }
 
  private:
   std::unique_ptr<RecordReader> reader_;
   Record line_;
+  int64_t lines_ = 0;
   bool at_end_ = false;
 };
 
@@ -33,7 +39,7 @@ void RequireLine(const Side& side, const Side& other) {
   Fail(ExitCode::kData,
        "{} has {} lines, but {} has a line {}; each line of one must belong to the same line of "
        "the other",
-       side.path(), other.line().line - 1, other.path(), other.line().line);
+       side.path(), side.lines(), other.path(), other.line().line);
 }
 
 // What is wrong with the next lines of the two files; no fault if they are a pair.
@@ -50,8 +56,10 @@ Record FaultOf(const Side& input, const Side& target) {
 
 class ParallelText : public Task {
  public:
-  ParallelText(TaskTraits traits, std::string prefix)
-      : Task(std::move(traits)), prefix_(std::move(prefix)) {}
+  ParallelText(TaskTraits traits, const std::string& prefix)
+      : Task(std::move(traits)), input_(TextTemplate::After(prefix, "line")) {}
+
+  const TextTemplate* input_template() const override { return &input_; }
 
   int64_t Read(const TaskSplit&, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override {
@@ -86,14 +94,14 @@ class ParallelText : public Task {
 
   TaskExample ExampleOf(std::string_view input, std::string_view target, int64_t number) const {
     TaskExample example;
-    example.inputs = prefix_ + std::string(input);
+    example.inputs = input_.Fill([&](size_t) { return input; });
     example.targets = target;
     example.accepted_texts = {example.targets};
     example.id = std::to_string(number);
     return example;
   }
 
-  std::string prefix_;
+  TextTemplate input_;
 };
 
 template <typename Files>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tasks/text_template.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace syntra {
@@ -32,6 +34,13 @@ TextTemplate::TextTemplate(std::string_view text) : literals_(1) {
       literals_.back() += c;
     }
   }
+}
+
+TextTemplate TextTemplate::After(std::string_view prefix, std::string field) {
+  TextTemplate made;
+  made.literals_ = {std::string(prefix), ""};
+  made.fields_ = {std::move(field)};
+  return made;
 }
 
 std::string TextTemplate::Fill(const std::function<std::string_view(size_t)>& value) const {

@@ -32,6 +32,8 @@ class TextToText : public Task {
     return bad;
   }
 
+  const TextTemplate* input_template() const override { return &input_; }
+
  private:
   TaskExample Parse(const Row& row) const {
     const auto inputs = row.fields.first(input_.fields().size());

@@ -23,14 +23,15 @@ class Translation : public ToyTask {
 
   std::string inputs_;
   const std::string task_ =
-      "data.task={ parallel_text { name: 'pairs' train { input: 'pairs.en' target: 'pairs.de' } "
+      "data.task={ parallel_text { name: 'pairs' prefix: 'ka { ' train { input: 'pairs.en' target: "
+      "'pairs.de' } "
       "validation { input: 'pairs.en' target: 'pairs.de' } metric: ['bleu', 'sequence_accuracy'] "
       "} }";
 };
 
-// What `eval` judges is what `generate` says, whichever way it decodes.
+// What `eval` judges is what `generate` says of the task's inputs, whichever way it decodes.
 TEST_F(Translation, IsDecodedAsTheConfigurationSays) {
-  const Outcome outcome = Run(Command("a", {task_, "train.steps=12"}));
+  const Outcome outcome = Run(Command("a", {task_, "train.steps=6"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string best = (Directory("a") / "best/pairs").string();
   std::vector<std::string> outputs;
@@ -49,13 +50,47 @@ TEST_F(Translation, IsDecodedAsTheConfigurationSays) {
          Split(ReadWholeFile(Directory("answers") / "pairs.jsonl"), '\n')) {
       if (!line.empty()) answers += ParseJson(line)["prediction"].get<std::string>() + '\n';
     }
-    Arguments generate{"generate", "--raw"};
+    Arguments generate{"generate", "--task", "pairs"};
     generate.insert(generate.end(), settings.begin(), settings.end());
     EXPECT_EQ(answers, Run(generate, {.input = inputs_}).out) << decoding;
     outputs.push_back(answers);
   }
   EXPECT_NE(outputs[0], outputs[1]);
   EXPECT_NE(outputs[0], outputs[2]);
+}
+
+// The metrics of a run's answers, as of those of any program.
+TEST_F(Translation, AnswersCanBeJudgedAlone) {
+  const Outcome outcome = Run(Command("a", {task_, "train.steps=12"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::string answers, references;
+  for (const std::string& line : Split(File("a", "predictions/pairs.jsonl"), '\n')) {
+    if (line.empty()) continue;
+    answers += ParseJson(line)["prediction"].get<std::string>() + '\n';
+    references += ParseJson(line)["target"].get<std::string>() + '\n';
+  }
+  ReplaceFileDurably(scratch_ / "answers.txt", answers);
+  ReplaceFileDurably(scratch_ / "references.txt", references);
+  const Arguments files{"--answers", (scratch_ / "answers.txt").string(), "--references",
+                        (scratch_ / "references.txt").string(), "--json"};
+  Arguments command{"metrics", "bleu", "sequence_accuracy"};
+  command.insert(command.end(), files.begin(), files.end());
+  const Outcome judged = Run(command);
+  ASSERT_EQ(judged.code, 0) << judged.err;
+  EXPECT_EQ(ParseJson(judged.out)["metrics"], Results("a")["tasks"]["pairs"]);
+  // Of labels: each line is one.
+  ReplaceFileDurably(scratch_ / "answers.txt", "yes\nno\nwhat\nno\n");
+  ReplaceFileDurably(scratch_ / "references.txt", "yes\nno\nno\nyes\n");
+  command = {"metrics", "accuracy"};
+  command.insert(command.end(), files.begin(), files.end());
+  EXPECT_EQ(ParseJson(Run(command).out)["metrics"]["accuracy"], 50);
+  ReplaceFileDurably(scratch_ / "references.txt", "yes\nno\n");
+  command.pop_back();  // --json
+  const Outcome shorter = Run(command);
+  EXPECT_EQ(shorter.code, 3);
+  EXPECT_TRUE(shorter.Says("has 2 lines, but")) << shorter.err;
+  command[1] = "rougeL";
+  EXPECT_TRUE(Run(command).Says("did you mean \"rouge\"?"));
 }
 
 TEST_F(Translation, ATokenizerIsTrainedOnTheTextsOfTasks) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of text as a task's files would give them to a model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "data/tokenizer.h"
+#include "tasks/task.h"
+#include "tasks/text_template.h"
+
+namespace syntra {
+
+// The task `name` of a configuration; if that is empty, its only one. Throws Error(kConfig) if it
+// is not clear which one is meant.
+struct ChosenTask {
+  std::unique_ptr<Task> task;
+  size_t index = 0;  // among the tasks of the configuration
+};
+ChosenTask ChooseTask(const Config& config, const std::string& name);
+
+// Makes inputs of lines, and counts those that are longer than what the model reads.
+class TaskLines {
+ public:
+  // The task must outlive it. Throws Error(kConfig) if its inputs are more than fields in a text.
+  TaskLines(const Task& task, const Tokenizer& tokenizer, int64_t input_length);
+
+  // The ids of the input that a line stands for, cut to the input length. The line has the fields
+  // of the task's input, with tabs between them; nothing if it has other ones, and `error` says so.
+  std::optional<std::vector<int32_t>> Read(const std::string& line, std::string* error);
+
+  // Warns of the lines that were cut, if there were any.
+  void WarnOfCut() const;
+
+ private:
+  std::optional<std::string> Apply(const std::string& line, std::string* error) const;
+
+  const Tokenizer& tokenizer_;
+  const TextTemplate& template_;
+  std::vector<std::string> fields_;  // each once, in the template's order
+  std::vector<size_t> places_;       // which of them each of the template's fields is
+  int64_t input_length_, cut_ = 0;
+};
+
+}  // namespace syntra
