@@ -157,6 +157,10 @@ std::string DescribeThroughput(const RunHistory& history) {
   text += fmt::format("; {} in {} steps", HumanDuration(history.seconds),
                       WithThousands(static_cast<int64_t>(history.loss.size())));
   if (history.skipped > 0) text += fmt::format(", {} skipped", WithThousands(history.skipped));
+  if (history.damaged_lines > 0) {
+    text += fmt::format(", {} of metrics.jsonl left out",
+                        Counted(history.damaged_lines, "damaged line"));
+  }
   return text;
 }
 
@@ -180,6 +184,7 @@ Json ReportJson(const RunReport& report) {
           {"tokens_per_second", history.tokens_per_second},
           {"mfu", history.mfu},
           {"skipped", history.skipped},
+          {"damaged_lines", history.damaged_lines},
           {"training", CurveJson(history.loss)},
           {"validation", CurveJson(history.validation)},
           {"metrics", MetricsJson(history)},

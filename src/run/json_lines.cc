@@ -147,18 +147,24 @@ std::optional<std::string_view> LineFollower::Next() {
   return line;
 }
 
-void VisitLines(LineFollower& reader, const VisitLine& visit) {
+int64_t VisitLines(LineFollower& reader, const VisitLine& visit) {
+  int64_t others = 0;
   while (const auto line = reader.Next()) {
     const Json json = ParseLine(*line);
     const auto member = json.find("step");
     const auto step = member == json.end() ? std::nullopt : AsInteger(*member);
-    if (step) visit(*step, json);
+    if (step) {
+      visit(*step, json);
+    } else {
+      ++others;
+    }
   }
+  return others;
 }
 
-void VisitLines(const Path& path, const VisitLine& visit) {
+int64_t VisitLines(const Path& path, const VisitLine& visit) {
   LineFollower reader(path);
-  VisitLines(reader, visit);
+  return VisitLines(reader, visit);
 }
 
 }  // namespace syntra

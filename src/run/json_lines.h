@@ -73,11 +73,10 @@ class LineFollower {
   size_t at_ = 0;
 };
 
-// Calls `visit` with each next line that is JSON and has a step.
+// Calls `visit` with each next line that is JSON and has a step. Returns how many others came.
 using VisitLine = std::function<void(int64_t step, const Json& line)>;
-void VisitLines(LineFollower& reader, const VisitLine& visit);
-// Calls `visit` with each line of a file that is JSON and has a step. Throws Error(kResources) if
-// the file cannot be read.
-void VisitLines(const Path& path, const VisitLine& visit);
+int64_t VisitLines(LineFollower& reader, const VisitLine& visit);
+// The same with each line of a file. Throws Error(kResources) if it cannot be read.
+int64_t VisitLines(const Path& path, const VisitLine& visit);
 
 }  // namespace syntra

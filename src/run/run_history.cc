@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_history.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -9,12 +11,19 @@
 namespace syntra {
 namespace {
 
-// The runs of a comparison, or of several seeds.
-std::vector<std::string> RunsIn(const Path& directory) {
+// The runs of a comparison, or of several seeds, or of both: `levels` of directories.
+std::vector<std::string> RunsIn(const Path& directory, int levels = 2) {
   std::vector<std::string> runs;
-  if (!std::filesystem::is_directory(directory)) return runs;
-  for (const Path& each : ListDirectory(directory)) {
-    if (Exists(each / "metrics.jsonl")) runs.push_back(each.string());
+  try {
+    if (levels == 0 || !IsDirectory(directory)) return runs;
+    for (const Path& each : ListDirectory(directory)) {
+      if (Exists(each / "metrics.jsonl")) {
+        runs.push_back(each.string());
+      } else {
+        std::ranges::move(RunsIn(each, levels - 1), std::back_inserter(runs));
+      }
+    }
+  } catch (const Error&) {  // what is closed to us holds no run of ours
   }
   return runs;
 }
@@ -43,7 +52,7 @@ const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::s
 HistoryReader::HistoryReader(const Path& metrics) : lines_(RequireMetrics(metrics)) {}
 
 void HistoryReader::Update() {
-  VisitLines(lines_, [&](int64_t step, const Json& line) {
+  history_.damaged_lines += VisitLines(lines_, [&](int64_t step, const Json& line) {
     const auto x = static_cast<double>(step);
     history_.last_time = TimeOf(line);
     if (line.contains("loss")) return AddStep(x, line);

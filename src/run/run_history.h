@@ -32,6 +32,7 @@ struct RunHistory {
   int64_t skipped = 0;                    // steps that were not finite
   double skipped_seconds = 0;             // of `seconds`, theirs
   double last_time = NAN;                 // of the last line, in seconds since 1970
+  int64_t damaged_lines = 0;              // that are not JSON with a step, and tell nothing
   // The rank that the others waited for in the last step, -1 if there is one rank; the seconds
   // until it was ready to add gradients, and the median of all ranks.
   int slowest_rank = -1;

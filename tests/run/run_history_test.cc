@@ -31,6 +31,7 @@ TEST(RunHistory, ReadsWhatMetricsSay) {
   EXPECT_DOUBLE_EQ(history.mfu, 0.2);
   EXPECT_EQ(history.skipped, 1);
   EXPECT_EQ(history.skipped_seconds, 3);
+  EXPECT_EQ(history.damaged_lines, 1);
   EXPECT_EQ(history.phases, (PhaseSeconds{0.75, 0, 2, 0, 0}));
   EXPECT_EQ(history.last_time, 60.5);
   EXPECT_EQ(history.slowest_rank, -1);
@@ -50,6 +51,7 @@ TEST(RunHistory, ALineWithoutItsTimesIsLeftOutOfThem) {
   const RunHistory history = ReadRunHistory(path);
   EXPECT_EQ(history.step, 3);
   EXPECT_EQ(history.loss.size(), 3u);
+  EXPECT_EQ(history.damaged_lines, 1);
   EXPECT_EQ(history.seconds, 2);
   EXPECT_EQ(history.tokens_per_second, 200);
   EXPECT_EQ(history.mfu, 0.375);
