@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra plan
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 
 #include "base/file.h"
@@ -9,16 +8,15 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/measure_cluster.h"
+#include "cli/plan_cluster.h"
+#include "cli/plan_report.h"
 #include "cli/ranks.h"
 #include "cli/report_options.h"
 #include "cli/run_config.h"
-#include "cli/scaling_report.h"
 #include "config/print.h"
 #include "core/thread.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
-#include "plan/op_work.h"
-#include "plan/recompute_choices.h"
 #include "plan/training_plan.h"
 #include "train/threads.h"
 
@@ -68,8 +66,11 @@ std::string SecondsText(double seconds) {
 
 void PrintTime(const TimeEstimate& estimate, int ranks) {
   if (std::isnan(estimate.step)) {
-    fmt::print("time of a step: no estimate, as {}; syntra bench measures it\n",
-               estimate.unknown_because);
+    fmt::print(
+        "time of a step: no estimate, as {}; syntra bench measures it, and --nodes predicts it "
+        "with "
+        "the figures of a cluster, e.g. configs/clusters/h200.textproto\n",
+        estimate.unknown_because);
     return;
   }
   fmt::print("{:22} {:>18}\n", "time of a step", "about " + SecondsText(estimate.step));
@@ -87,262 +88,14 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
       100 * estimate.share, 1e-9 * estimate.peak, Counted(ThreadCount(), "thread"));
 }
 
-std::string ShapeText(const BatchShape& shape) {
-  return shape.input_length == 0
-             ? fmt::format("{} x {}", shape.rows, shape.target_length)
-             : fmt::format("{} x {}/{}", shape.rows, shape.input_length, shape.target_length);
-}
-
-// Prints what each value of train.recompute would take.
-void PrintRecomputeChoices(const TrainingPlan& plan, MemoryNeeds memory) {
-  const auto line = [](const std::string& name, const auto&... values) {
-    fmt::print("{:22} {:>18} {:>18} {:>18}\n", name, values...);
-  };
-  line("train.recompute", "activations", "total", "FLOPs added");
-  for (const RecomputeChoice& choice : RecomputeChoices(plan)) {
-    memory.training = choice.training_bytes;
-    const bool is_set = choice.recompute == plan.config().train().recompute();
-    line(fmt::format("  {}{}", TrainConfig::Recompute_Name(choice.recompute),
-                     is_set ? " (set)" : ""),
-         HumanBytes(choice.training_bytes), HumanBytes(memory.total()),
-         fmt::format("+ {:.1f} %", 100 * choice.added_flops / plan.flops_per_step()));
-  }
-}
-
-void PrintText(const TrainingPlan& plan, bool gpus) {
-  const auto line = [](const char* name, const std::string& value) {
-    fmt::print("{:22} {:>18}\n", name, value);
-  };
-  const ParameterStore& parameters = plan.parameters();
-  line("parameters", WithThousands(parameters.element_count()));
-  if (parameters.trainable_element_count() != parameters.element_count()) {
-    line("  of which learn", WithThousands(parameters.trainable_element_count()));
-  }
-  line("FLOPs a step", HumanCount(plan.flops_per_step()));
-  line("micro-batch", ShapeText(plan.shape()));
-  const MemoryNeeds memory = NeedsOn(plan, gpus);
-  fmt::print("memory of a rank\n");
-  line("  parameters", HumanBytes(memory.parameters));
-  if (memory.rounded > 0) line("  their bf16 copies", HumanBytes(memory.rounded));
-  const int buffers = memory.gradient_buffers;
-  line("  gradients",
-       (buffers > 1 ? fmt::format("{} x ", buffers) : "") + HumanBytes(memory.gradients / buffers));
-  line("  optimizer state", HumanBytes(memory.optimizer));
-  if (memory.decoding_caches > 0) {
-    line("  caches for decoding", HumanBytes(memory.decoding_caches));
-  }
-  line("  activations", HumanBytes(memory.training));
-  if (memory.evaluation > 0) line("  or in evaluation", HumanBytes(memory.evaluation));
-  if (memory.decoding > 0) line("  or in decoding", HumanBytes(memory.decoding));
-  line("  total", HumanBytes(memory.total()));
-  line("checkpoint", HumanBytes(plan.checkpoint_bytes()));
-  PrintRecomputeChoices(plan, memory);
-}
-
-Json RecomputeChoicesJson(const TrainingPlan& plan, MemoryNeeds memory) {
-  Json list = Json::array();
-  for (const RecomputeChoice& choice : RecomputeChoices(plan)) {
-    memory.training = choice.training_bytes;
-    list.push_back({{"recompute", TrainConfig::Recompute_Name(choice.recompute)},
-                    {"activation_bytes", choice.training_bytes},
-                    {"total_bytes", memory.total()},
-                    {"added_flops_per_step", choice.added_flops}});
-  }
-  return list;
-}
-
-Json PlanJson(const TrainingPlan& plan, bool gpus) {
-  const MemoryNeeds memory = NeedsOn(plan, gpus);
-  return {{"parameters", plan.parameters().element_count()},
-          {"trainable_parameters", plan.parameters().trainable_element_count()},
-          {"flops_per_step", plan.flops_per_step()},
-          {"micro_batch_rows", plan.shape().rows},
-          {"input_length", plan.shape().input_length},
-          {"target_length", plan.shape().target_length},
-          {"parameter_bytes", memory.parameters},
-          {"rounded_parameter_bytes", memory.rounded},
-          {"gradient_buffers", memory.gradient_buffers},
-          {"gradient_bytes", memory.gradients},
-          {"optimizer_bytes", memory.optimizer},
-          {"activation_bytes", memory.training},
-          {"evaluation_bytes", memory.evaluation},
-          {"decoding_bytes", memory.decoding},
-          {"decoding_cache_bytes", memory.decoding_caches},
-          {"update_bytes", memory.update},
-          {"total_bytes", memory.total()},
-          {"checkpoint_bytes", plan.checkpoint_bytes()},
-          {"recompute_choices", RecomputeChoicesJson(plan, memory)}};
-}
-
-// Prints the parts of a step, with one line for all calls of an op with the same operands.
-void PrintOps(const TrainingPlan& plan) {
-  fmt::print("{:28} {:>6} {:>10} {:>10}  {}\n", "ops of a step", "calls", "FLOPs", "bytes",
-             "operands of each call");
-  for (const OpWork& work : OpsOfStep(plan)) {
-    fmt::print("{:28} {:6} {:>10} {:>10}  {}\n", work.op, work.calls,
-               work.flops > 0 ? HumanCount(work.flops) : "-", HumanBytes(work.bytes),
-               work.operands);
-  }
-}
-
-Json OpsJson(const TrainingPlan& plan) {
-  Json list = Json::array();
-  for (const OpWork& work : OpsOfStep(plan)) {
-    list.push_back({{"op", work.op},
-                    {"operands", work.operands},
-                    {"calls", work.calls},
-                    {"flops_per_call", work.flops / work.calls},
-                    {"bytes_per_call", work.bytes / work.calls}});
-  }
-  return list;
-}
-
 void PrintJson(const TrainingPlan& plan, bool on_gpu, const TimeEstimate& time, bool ops) {
   Json all = PlanJson(plan, on_gpu);
-  if (ops) all["ops"] = OpsJson(plan);
+  if (ops) all["ops"] = PlannedOpsJson(plan);
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
   all["peak_flops"] = time.peak;
   all["assumed_share_of_peak"] = time.share;
   fmt::print("{}\n", JsonText(all));
-}
-
-// Where ranks would run.
-struct ClusterOptions {
-  int nodes = 0;  // 0: not asked for
-  int gpus_per_node = 0, ranks_per_node = 0;
-  std::string link;
-  bool sweep = false;
-  std::vector<std::string> models;
-  std::string svg, measured;
-
-  Layout layout() const { return {nodes, std::max({1, gpus_per_node, ranks_per_node})}; }
-};
-
-constexpr int kMostRanks = 4096;
-
-std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
-  const auto options = std::make_shared<ClusterOptions>();
-  const CLI::Range any_number(1, kMostRanks);
-  auto* nodes = app.add_option("--nodes", options->nodes,
-                               "Predict a run on this many nodes of the configuration's cluster, "
-                               "e.g. that of configs/clusters/h100_infiniband.textproto")
-                    ->check(any_number)
-                    ->excludes("--ranks");
-  const auto add = [&](const char* name, auto& value, const char* text) {
-    return app.add_option(name, value, text)->needs(nodes);
-  };
-  auto* gpus =
-      add("--gpus-per-node", options->gpus_per_node, "GPUs on each node, with one rank per GPU")
-          ->check(any_number);
-  add("--ranks-per-node", options->ranks_per_node, "Ranks on each node, which share its cores")
-      ->check(any_number)
-      ->excludes(gpus);
-  add("--link", options->link, "Which of the cluster's links connects the nodes")
-      ->type_name("NAME");
-  app.add_flag(
-         "--sweep", options->sweep,
-         "Also predict fewer ranks (1, 2, 4 and so on), with the same number of rows per rank")
-      ->needs(nodes);
-  add("--model", options->models,
-      "Configuration of a model, read before the other files; may be repeated to compare models")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  add("--svg", options->svg,
-      "Write a picture of each model's efficiency in the sweep, with and without train.sharding, "
-      "to this file")
-      ->type_name("FILE");
-  app.add_option("--measure", options->measured,
-                 "Measure this machine with the ranks that run this command, and write its figures "
-                 "to this file, for use as a cluster")
-      ->type_name("FILE")
-      ->excludes(nodes)
-      ->excludes("--ranks")
-      ->excludes("--json");
-  return options;
-}
-
-// The configurations to predict, each with what its curve is called.
-std::vector<std::pair<std::string, Config>> LoadModels(const ConfigOptions& config,
-                                                       const ClusterOptions& options) {
-  std::vector<std::pair<std::string, Config>> list;
-  if (options.models.empty()) list.emplace_back("", LoadForModel(config));
-  for (const std::string& model : options.models) {
-    std::vector<std::string> files{model};
-    std::ranges::copy(config.Files(), std::back_inserter(files));
-    list.emplace_back(Path(model).stem().string(), LoadConfig(files, config.overrides, kForModel));
-  }
-  return list;
-}
-
-void CheckLayout(const ClusterConfig& cluster, const ClusterOptions& options) {
-  const Layout layout = options.layout();
-  if (layout.ranks() > kMostRanks) {
-    Fail(ExitCode::kConfig, "{} nodes of {} are {} ranks; predictions go up to {}", layout.nodes,
-         layout.ranks_per_node, WithThousands(layout.ranks()), WithThousands(kMostRanks));
-  }
-  if (cluster.cores_per_node() > 0 && options.gpus_per_node > 0) {
-    Fail(ExitCode::kConfig,
-         "--gpus-per-node: the ranks of this cluster share cores (cluster.cores_per_node); use "
-         "--ranks-per-node");
-  }
-  if (cluster.cores_per_node() == 0 && options.ranks_per_node > 0) {
-    Fail(ExitCode::kConfig,
-         "--ranks-per-node: each rank of this cluster has a GPU (cluster.cores_per_node is not "
-         "set); use --gpus-per-node");
-  }
-}
-
-// With and without shared state where it is drawn, otherwise as configured.
-std::vector<ScalingPoint> SweepOf(const std::string& name, Config config,
-                                  const ClusterOptions& options) {
-  std::vector<ScalingPoint> all;
-  const auto add = [&](const std::string& called) {
-    for (ScalingPoint& point : Sweep(config, options.layout(), options.link)) {
-      point.model = called;
-      all.push_back(std::move(point));
-    }
-  };
-  if (options.svg.empty()) {
-    add(name);
-    return all;
-  }
-  config.mutable_train()->set_sharding(TrainConfig::NONE);
-  add(name.empty() ? "not sharded" : name);
-  config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
-  add(name.empty() ? "ZeRO" : name + ", ZeRO");
-  return all;
-}
-
-void PrintSweep(const std::vector<ScalingPoint>& points, bool json) {
-  if (!json) return fmt::print("{}", SweepText(points));
-  Json list = Json::array();
-  for (const ScalingPoint& point : points) list.push_back(PredictionJson(point));
-  fmt::print("{}\n", JsonText({{"cluster", ClusterJson(points.front().cluster)}, {"sweep", list}}));
-}
-
-void PredictSweep(const ConfigOptions& config, const ClusterOptions& options, bool json) {
-  std::vector<ScalingPoint> points;
-  for (const auto& [name, loaded] : LoadModels(config, options)) {
-    CheckLayout(loaded.cluster(), options);
-    std::ranges::move(SweepOf(name, loaded, options), std::back_inserter(points));
-  }
-  if (!options.svg.empty()) WriteChosenFile(options.svg, EfficiencySvg(points));
-  PrintSweep(points, json);
-}
-
-void PredictOne(const Config& config, const ClusterOptions& options, bool json) {
-  CheckLayout(config.cluster(), options);
-  const ScalingPoint point = PredictOn(config, options.layout(), options.link);
-  if (json) {
-    Json all = PlanJson(*point.plan, point.cluster.has_gpus());
-    all["cluster"] = ClusterJson(point.cluster);
-    all["prediction"] = PredictionJson(point);
-    fmt::print("{}\n", JsonText(all));
-  } else {
-    PrintText(*point.plan, point.cluster.has_gpus());
-    fmt::print("{}", PredictionText(point));
-  }
 }
 
 ExitCode Measure(const ConfigOptions& options, const Path& file) {
@@ -368,9 +121,9 @@ void PlanHere(const Config& config, const ReportOptions& form, bool ops) {
   if (form.json) {
     PrintJson(*plan, on_gpu, time, ops);
   } else {
-    PrintText(*plan, on_gpu);
+    PrintPlan(*plan, on_gpu);
     PrintTime(time, form.ranks);
-    if (ops) PrintOps(*plan);
+    if (ops) PrintPlannedOps(*plan);
   }
 }
 
@@ -380,17 +133,22 @@ Action SetUpPlan(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   const auto cluster = AddClusterOptions(app);
+  const auto measured = std::make_shared<std::string>();
+  app.add_option("--measure", *measured,
+                 "Measure this machine with the ranks that run this command, and write its figures "
+                 "to this file, for use as a cluster")
+      ->type_name("FILE")
+      ->excludes("--nodes")
+      ->excludes("--ranks")
+      ->excludes("--json");
   const auto ops = std::make_shared<bool>(false);
   app.add_flag("--ops", *ops, "Also list the ops of a step with their FLOPs and bytes")
       ->excludes("--nodes")
       ->excludes("--measure");
-  return [options, form, cluster, ops] {
-    if (!cluster->measured.empty()) return Measure(*options, cluster->measured);
-    const bool sweeps = cluster->sweep || !cluster->svg.empty() || !cluster->models.empty();
-    if (sweeps) {
-      PredictSweep(*options, *cluster, form->json);
-    } else if (cluster->nodes > 0) {
-      PredictOne(LoadForModel(*options), *cluster, form->json);
+  return [options, form, cluster, measured, ops] {
+    if (!measured->empty()) return Measure(*options, *measured);
+    if (cluster->nodes > 0) {
+      PredictOnCluster(*options, *cluster, form->json);
     } else {
       PlanHere(LoadForModel(*options), *form, *ops);
     }

@@ -104,8 +104,10 @@ Action SetUpReport(CLI::App& app) {
       app.add_option("--svg", options->svg, "Write one of the page's pictures to this file instead")
           ->type_name("FILE")
           ->excludes(json);
-  app.add_option("--picture", options->picture, "Picture that --svg writes")
-      ->check(CLI::IsMember(PictureNames()))
+  app.add_option("--picture", options->picture,
+                 "Picture that --svg writes: " + Join(PictureNames(), ", ") +
+                     ", or a metric of a task, e.g. cola/matthews")
+      ->type_name("NAME")
       ->capture_default_str()
       ->needs(svg);
   return [options] {

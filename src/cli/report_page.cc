@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "base/text.h"
@@ -119,18 +120,24 @@ constexpr NamedPicture kPictures[] = {
     {"gradient_norm", "Norm of the gradients before clipping", GradientNorm},
 };
 
-// A picture of each metric.
-std::string TaskMetrics(const Reports& reports) {
+std::set<std::string> MetricNamesOf(const Reports& reports) {
   std::set<std::string> names;
   for (const RunReport& report : reports) {
     for (const auto& [name, curve] : report.history.metrics) names.insert(name);
   }
+  return names;
+}
+
+// "" if no run has it.
+std::string MetricPicture(const Reports& reports, const std::string& name) {
+  return CurvesOf(reports, name,
+                  [&](const RunHistory& history) { return CurveNamed(history.metrics, name); });
+}
+
+std::string MetricPictures(const Reports& reports) {
   std::string html;
-  for (const std::string& name : names) {
-    const auto curve_of = [&](const RunHistory& history) {
-      return CurveNamed(history.metrics, name);
-    };
-    html += HtmlHeading(name) + HtmlPicture(CurvesOf(reports, name, curve_of));
+  for (const std::string& name : MetricNamesOf(reports)) {
+    html += HtmlHeading(name) + HtmlPicture(MetricPicture(reports, name));
   }
   return html;
 }
@@ -145,13 +152,14 @@ std::vector<std::string> PictureNames() {
 
 std::string ReportPicture(const std::vector<RunReport>& reports, const std::string& name) {
   const auto picture = std::ranges::find(kPictures, name, &NamedPicture::name);
-  SYNTRA_CHECK(picture != std::end(kPictures), "no picture {}", name);
-  std::string svg = picture->draw(reports);
+  std::string svg =
+      picture == std::end(kPictures) ? MetricPicture(reports, name) : picture->draw(reports);
   if (svg.empty()) {
     std::vector<std::string> others;
     for (const NamedPicture& other : kPictures) {
       if (!other.draw(reports).empty()) others.emplace_back(other.name);
     }
+    std::ranges::copy(MetricNamesOf(reports), std::back_inserter(others));
     Fail(ExitCode::kConfig, "none of these runs has what the picture \"{}\" shows; --picture: {}",
          name, others.empty() ? "there is none yet" : Join(others, ", "));
   }
@@ -163,7 +171,7 @@ std::string ReportPage(const std::vector<RunReport>& reports) {
   for (const NamedPicture& picture : kPictures) {
     const std::string svg = picture.draw(reports);
     if (!svg.empty()) body += HtmlHeading(picture.title) + HtmlPicture(svg);
-    if (std::string_view(picture.name) == "validation") body += TaskMetrics(reports);
+    if (std::string_view(picture.name) == "validation") body += MetricPictures(reports);
     if (std::string_view(picture.name) == "events") body += EventTable(reports);
   }
   std::vector<std::string> names;

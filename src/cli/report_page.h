@@ -9,10 +9,11 @@
 
 namespace syntra {
 
-// The values of `report --picture`.
+// The values of `report --picture`, besides the names of tasks' metrics.
 std::vector<std::string> PictureNames();
 
-// One of these pictures (SVG) of all runs. Throws Error(kConfig) if no run has what it would show.
+// One of these pictures (SVG) of all runs, or that of a metric ("cola/matthews"). Throws
+// Error(kConfig) if no run has what it would show.
 std::string ReportPicture(const std::vector<RunReport>& reports, const std::string& name);
 
 // All pictures, the runs' numbers, what happened to them, and how their configurations differ. The

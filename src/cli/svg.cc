@@ -9,6 +9,7 @@
 
 #include "base/divide.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace syntra {
 namespace {
@@ -84,6 +85,16 @@ void Svg::Box(double x, double y, double width, double height, const std::string
       x, y, width, height, color, SafeText(tip));
 }
 
+void Svg::Boxes(std::span<const Rectangle> boxes, const std::string& color) {
+  if (boxes.empty()) return;
+  std::string path;
+  for (const Rectangle& box : boxes) {
+    path += fmt::format("M{:.2f} {:.2f}h{:.2f}v{:.2f}h{:.2f}z", box.x, box.y, box.width, box.height,
+                        -box.width);
+  }
+  text_ += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", color, path);
+}
+
 void Svg::Text(double x, double y, const char* anchor, const std::string& text) {
   text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y,
                        anchor, SafeText(text));
@@ -141,12 +152,11 @@ double WidthOf(const std::string& text) {
 
 std::string Fitting(const std::string& name, double width) {
   if (WidthOf(name) <= width) return name;
-  const double room = std::max(width / kLetter - 1, 0.0);            // beside the ellipsis
-  const auto is_inside = [](char c) { return (c & 0xC0) == 0x80; };  // a character of UTF-8
+  const double room = std::max(width / kLetter - 1, 0.0);  // beside the ellipsis
   size_t begin = 0;
   for (size_t left = CodePointCount(name); static_cast<double>(left) > room; --left) {
     do ++begin;
-    while (begin < name.size() && is_inside(name[begin]));
+    while (begin < name.size() && ContinuesCharacter(name[begin]));
   }
   return "\u2026" + name.substr(begin);
 }

@@ -33,6 +33,11 @@ class Svg {
   // `tip` is shown where a mouse rests on it.
   void Box(double x, double y, double width, double height, const std::string& color,
            const std::string& tip);
+  struct Rectangle {
+    double x, y, width, height;
+  };
+  // Many boxes of one colour, without tips.
+  void Boxes(std::span<const Rectangle> boxes, const std::string& color);
   // `anchor`: "start", "middle" or "end" of the text lies at x.
   void Text(double x, double y, const char* anchor, const std::string& text);
   // Reads upwards, its middle at (x, y).

@@ -170,7 +170,7 @@ TEST(Cli, BashCompletion) {
   const Case cases[] = {
       {"co", "compare convert config completion"},
       {"config ''", "show diff explain"},
-      {"inspect ''", "data checkpoint checkpoints memory shards"},
+      {"inspect ''", "attention data checkpoint checkpoints memory shards"},
       {"completion ''", "bash zsh fish"},
       {"config show --m", "--minimal"},
       {"config show my.textproto ''", ""},

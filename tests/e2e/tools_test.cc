@@ -98,6 +98,45 @@ TEST_F(Tools, Inspect) {
   }
 }
 
+// Means over validation examples, or what is read of a text; as text, as JSON and as a picture.
+TEST_F(Tools, InspectAttention) {
+  Train("run", {"train.steps=4"});
+  const Path picture = scratch_ / "attention.svg";
+  const Arguments arguments{"inspect", "attention",      "--checkpoint", Directory("run").string(),
+                            "--svg",   picture.string(), "--positions",  "5"};
+  const Outcome text = Run(arguments);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("decoder/layer_01/cross_attention"), std::string::npos) << text.out;
+  const std::string svg = ReadWholeFile(picture);
+  EXPECT_TRUE(svg.starts_with("<svg"));
+  EXPECT_NE(svg.find("encoder/layer_00/mixer"), std::string::npos);
+  Arguments numbers = arguments;
+  numbers.insert(numbers.end(), {"--json", "--weights", "--layer", "decoder/layer_01/mixer"});
+  const Json json = RunJson(numbers);
+  EXPECT_EQ(json.at("examples"), 8);
+  ASSERT_EQ(json.at("attentions").size(), 6u);
+  for (const Json& attention : json.at("attentions")) {
+    ASSERT_EQ(attention.at("heads").size(), 2u);
+    for (const Json& head : attention.at("heads")) {
+      EXPECT_GT(head.at("queries").get<int64_t>(), 0);
+      EXPECT_GE(head.at("keys_read").get<double>(), 1 - 1e-6);
+      EXPECT_LE(head.at("keys_read").get<double>(), 32 + 1e-4);
+      EXPECT_EQ(head.at("histogram").size(), 50u);
+    }
+  }
+  ASSERT_EQ(json.at("first_example").size(), 1u);
+  const Json weights = json.at("first_example")[0].at("weights");
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_NEAR(weights[1][0][0].get<double>(), 1, 1e-6);  // there is no other
+  EXPECT_EQ(weights[1][0][1], 0);
+  const Json one = RunJson({"inspect", "attention", "--checkpoint", Directory("run").string(),
+                            "--json", "--input", "ab cd", "--target", "ef"});
+  EXPECT_EQ(one.at("examples"), 1);
+  const Outcome unknown = Run({"inspect", "attention", "--checkpoint", Directory("run").string(),
+                               "--layer", "none", "--svg", picture.string()});
+  EXPECT_EQ(unknown.code, 2) << unknown.err;
+}
+
 // Together the ranks update what there is; the plan is that of the rank with most.
 TEST_F(Tools, InspectShards) {
   const auto report = [&](Arguments command, const std::string& kind) {

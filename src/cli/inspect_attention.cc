@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// syntra inspect attention
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <regex>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/attention_report.h"
+#include "cli/checkpoint_options.h"
+#include "cli/config_options.h"
+#include "cli/heat_maps_svg.h"
+#include "cli/inspect.h"
+#include "cli/ranks.h"
+#include "config/config.h"
+#include "data/table_source.h"
+#include "decode/attention_weights.h"
+
+namespace syntra {
+namespace {
+
+struct AttentionOptions {
+  std::shared_ptr<CheckpointOptions> checkpoint;
+  std::string input, target;
+  int64_t examples = 8, positions = 40;
+  std::vector<std::string> layers;
+  std::string svg;
+  bool json = false, weights = false;
+};
+
+ValidationData ExamplesOf(const LoadedModel& loaded, std::span<const TextPair> pairs) {
+  const DataConfig& data = loaded.config.data();
+  auto objective = MakeObjective("text_to_text", ObjectiveSettings::From(data, *loaded.tokenizer));
+  return {std::make_shared<TableSource>("examples", pairs, *loaded.tokenizer, std::move(objective)),
+          RowPacking::OfExamples(data, ArchitectureOf(loaded.config.model()).layout())};
+}
+
+// The first validation examples of the model's tasks.
+std::vector<TextPair> PairsOfTasks(std::span<const TaskData> tasks, int64_t count) {
+  std::vector<TextPair> pairs;
+  for (const TaskData& task : tasks) {
+    for (const TaskSplitData& split : task.validation) {
+      for (const TaskExample& example : split.examples) {
+        if (std::ssize(pairs) == count) return pairs;
+        pairs.push_back({example.inputs, example.targets});
+        if (task.first_class > 0) pairs.back().class_id = task.first_class;
+      }
+    }
+  }
+  if (pairs.empty()) FailWithoutSplit(TaskSplit::Use::kValidation);
+  return pairs;
+}
+
+// The example that was given, or those of the validation split.
+ValidationData DataToShow(const LoadedModel& loaded, const AttentionOptions& options,
+                          Communicator& ranks, Watchdog& watchdog) {
+  if (!options.input.empty()) {
+    CheckWritesText(loaded.config.model());
+    const TextPair pair{options.input, options.target};
+    return ExamplesOf(loaded, {&pair, 1});
+  }
+  if (!HasTasks(loaded.config.data())) return OpenValidationData(loaded, ranks, watchdog);
+  return ExamplesOf(loaded, PairsOfTasks(OpenTasks(loaded, ranks, watchdog), options.examples));
+}
+
+// Attentions whose names differ only in numbers do the same in other layers.
+std::string WithoutNumbers(const std::string& name) {
+  static const std::regex numbers("[0-9]+");
+  return std::regex_replace(name, numbers, "");
+}
+
+// Those whose name contains one of `layers` or, if there are none, the first, the middle and the
+// last of each kind.
+std::vector<size_t> Chosen(std::span<const std::string> names,
+                           std::span<const std::string> layers) {
+  std::vector<size_t> chosen;
+  std::map<std::string, std::vector<size_t>> kinds;
+  for (size_t i = 0; i < names.size(); ++i) {
+    kinds[WithoutNumbers(names[i])].push_back(i);
+    const auto is_named = [&](const std::string& layer) {
+      return names[i].find(layer) != std::string::npos;
+    };
+    if (std::ranges::any_of(layers, is_named)) chosen.push_back(i);
+  }
+  if (!layers.empty()) {
+    if (chosen.empty()) {
+      Fail(ExitCode::kConfig, "--layer: no attention has such a name; without it all are listed");
+    }
+    return chosen;
+  }
+  for (const auto& [kind, indices] : kinds) {
+    for (const size_t i : {size_t{0}, (indices.size() - 1) / 2, indices.size() - 1}) {
+      chosen.push_back(indices[i]);
+    }
+  }
+  std::ranges::sort(chosen);
+  const auto repeated = std::ranges::unique(chosen);
+  chosen.erase(repeated.begin(), repeated.end());
+  return chosen;
+}
+
+struct Extent {
+  int64_t queries = 1, keys = 1;
+};
+
+// Of the first `positions`, those of the example without the padding after it, which reads nothing
+// and is not read.
+Extent ExtentOf(const AttentionWeights& attention, int64_t positions) {
+  Extent used;
+  for (int64_t head = 0; head < attention.heads; ++head) {
+    for (int64_t query = 0; query < std::min(positions, attention.queries); ++query) {
+      const auto weights = attention.Of(0, head, query);
+      for (int64_t key = 0; key < std::min(positions, attention.keys); ++key) {
+        if (weights[key] > 0)
+          used = {std::max(used.queries, query + 1), std::max(used.keys, key + 1)};
+      }
+    }
+  }
+  return used;
+}
+
+// What the first queries of a head read of the first keys.
+HeatMap MapOf(const AttentionWeights& attention, int64_t head, const Extent& extent) {
+  HeatMap map{.name = "head " + std::to_string(head),
+              .rows = extent.queries,
+              .columns = extent.keys,
+              .values = {}};
+  for (int64_t query = 0; query < map.rows; ++query) {
+    const auto weights = attention.Of(0, head, query).first(map.columns);
+    map.values.insert(map.values.end(), weights.begin(), weights.end());
+  }
+  return map;
+}
+
+std::vector<HeatMapGroup> MapsOf(std::span<const AttentionWeights> attentions,
+                                 const AttentionOptions& options) {
+  const std::vector<std::string> names = AttentionNames(attentions);
+  std::vector<HeatMapGroup> groups;
+  for (const size_t i : Chosen(names, options.layers)) {
+    const Extent extent = ExtentOf(attentions[i], options.positions);
+    HeatMapGroup& group = groups.emplace_back(HeatMapGroup{names[i], {}});
+    for (int64_t head = 0; head < attentions[i].heads; ++head) {
+      group.maps.push_back(MapOf(attentions[i], head, extent));
+    }
+  }
+  return groups;
+}
+
+Json JsonOf(std::span<const HeatMapGroup> groups) {
+  Json list = Json::array();
+  for (const HeatMapGroup& group : groups) {
+    Json heads = Json::array();
+    for (const HeatMap& map : group.maps) {
+      Json rows = Json::array();
+      for (int64_t row = 0; row < map.rows; ++row) {
+        const auto values = std::span(map.values).subspan(row * map.columns, map.columns);
+        rows.push_back(std::vector<float>(values.begin(), values.end()));
+      }
+      heads.push_back(std::move(rows));
+    }
+    list.push_back({{"attention", group.name}, {"weights", std::move(heads)}});
+  }
+  return list;
+}
+
+void Show(const LoadedModel& loaded, const ValidationData& data, const AttentionOptions& options,
+          Watchdog& watchdog) {
+  const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
+  const int64_t count = std::min(options.examples, data.example_count());
+  AttentionReport report;
+  std::vector<HeatMapGroup> maps;  // of the first example
+  for (int64_t i = 0; i < count; ++i) {
+    const auto attentions = AttentionWeightsOf(loaded.replica->trained(), data.Examples(i, 1));
+    report.Add(attentions);
+    if (i == 0) maps = MapsOf(attentions, options);
+    watchdog.Alive();
+  }
+  if (!options.svg.empty()) {
+    WriteChosenFile(options.svg, HeatMapsSvg(maps,
+                                             "Weights of attention: a row is what a position "
+                                             "reads, darker where it reads more"));
+  }
+  if (!options.json) return fmt::print("{}", report.Text());
+  Json all{{"checkpoint", loaded.path.string()},
+           {"step", loaded.step},
+           {"examples", count},
+           {"attentions", report.ToJson()}};
+  if (options.weights) all["first_example"] = JsonOf(maps);
+  fmt::print("{}\n", JsonText(all));
+}
+
+}  // namespace
+
+Action SetUpInspectAttention(CLI::App& app) {
+  const auto options = std::make_shared<AttentionOptions>();
+  options->checkpoint = AddCheckpointOptions(app);
+  auto* input = app.add_option("--input", options->input,
+                               "Show how the model reads this text, instead of validation examples")
+                    ->type_name("TEXT");
+  app.add_option("--target", options->target, "The text that the model writes for it")
+      ->type_name("TEXT")
+      ->needs(input);
+  app.add_option("--examples", options->examples, "Take the means over this many examples")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str()
+      ->excludes(input);
+  app.add_option("--svg", options->svg,
+                 "Draw what each head reads in the first example to this file")
+      ->type_name("FILE");
+  app.add_option("--layer", options->layers,
+                 "Draw the layers whose name contains this, instead of the first, the middle and "
+                 "the last; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--positions", options->positions, "Draw this many of the first positions")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  auto* json = app.add_flag("--json", options->json, "Print JSON, with a histogram of the weights");
+  app.add_flag("--weights", options->weights, "With --json: print what --svg draws as numbers, too")
+      ->needs(json);
+  return [options] {
+    // Only the CPU has a kernel that keeps the weights.
+    options->checkpoint->overrides.emplace_back("train.device=CPU");
+    return WithRanks("inspect", [&](Communicator& ranks, Watchdog& watchdog) {
+      const LoadedModel loaded = options->checkpoint->LoadOnRanks(kForGeneration, ranks, watchdog);
+      const ValidationData data = DataToShow(loaded, *options, ranks, watchdog);
+      if (ranks.rank() == 0) Show(loaded, data, *options, watchdog);
+      return ExitCode::kDone;
+    });
+  };
+}
+
+}  // namespace syntra
