@@ -141,7 +141,9 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
       std::max(seconds.compute - work.weight_bytes / mine, 0.5 * seconds.compute);
   const double used = std::min<double>(ThreadCount() * ranks.size(), cores);
   cluster.set_cores_per_node(cores);
-  cluster.set_gigaflops(1e-9 * ranks.size() * work.flops / products / used);
+  const double gigaflops = 1e-9 * ranks.size() * work.flops / products / used;
+  config.train().precision() == TrainConfig::BF16 ? cluster.set_gigaflops(gigaflops)
+                                                  : cluster.set_gigaflops_fp32(gigaflops);
   cluster.set_memory_gigabytes_per_second(1e-9 * bandwidth);
   cluster.set_memory_gibibytes(NodeMemory() * 0x1p-30);
   if (ranks.size() > 1) {

@@ -45,7 +45,9 @@ MemoryNeeds NeedsOn(const TrainingPlan& plan, bool gpus) {
 ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::string& link) {
   const int ranks = static_cast<int>(layout.ranks());
   BatchPartition::Of(config.train(), ranks);  // before anything that takes longer
-  ScalingPoint point{.layout = layout, .cluster = ClusterOf(config.cluster(), link, layout)};
+  ScalingPoint point{
+      .layout = layout,
+      .cluster = ClusterOf(config.cluster(), config.train().precision(), link, layout)};
   CheckSumsAreKnown(config, point.cluster, layout);
   const bool on_host = !point.cluster.has_gpus();
   point.plan = TrainingPlan::Make(

@@ -28,14 +28,6 @@ std::string LayoutText(const ScalingPoint& point) {
                      Counted(layout.ranks_per_node, point.cluster.has_gpus() ? "GPU" : "rank"));
 }
 
-std::string Hours(const ScalingPoint& point) {
-  std::string text = fmt::format("{:.4g} {}-hours", point.cost.unit_hours, point.unit());
-  if (point.cluster.price > 0) {
-    text += fmt::format(", {:.4g} at {:g} an hour", point.cost.money, point.cluster.price);
-  }
-  return text;
-}
-
 std::string MemoryText(const ScalingPoint& point) {
   std::string text = HumanBytes(point.memory);
   if (point.cluster.memory == 0) return text;
@@ -83,17 +75,17 @@ PlotPoint PlaceOf(const ScalingPoint& point) {
 std::string PredictionText(const ScalingPoint& point) {
   std::string text =
       fmt::format("predicted on {}: {}\n", Printable(point.cluster.name), LayoutText(point));
-  const auto line = [&](const char* name, const std::string& value) {
-    text += fmt::format("{:22} {:>18}\n", name, value);
+  const auto line = [&](const std::string& name, const std::string& value) {
+    text += fmt::format("{:26} {:>14}\n", name, value);
   };
   const StepPrediction& step = point.step;
   line("  a step", Seconds(step.seconds()));
   line("    forward", Seconds(step.forward));
   line("    backward", Seconds(step.backward));
-  line("    sums not hidden", Seconds(step.exposed_sums));
+  line("    all-reduce not hidden", Seconds(step.exposed_sums));
   line("    update", Seconds(step.update));
-  line("    gathers not hidden", Seconds(step.exposed_gather));
-  line("    small numbers", Seconds(step.small_numbers));
+  line("    all-gather not hidden", Seconds(step.exposed_gather));
+  line("    loss, gradient norm", Seconds(step.small_numbers));
   line("  network busy", Seconds(step.sums + step.gather));
   line("  efficiency", fmt::format("{:.1f} %", 100 * point.efficiency));
   line("  examples a second", fmt::format("{:.4g}", point.rows_per_second));
@@ -101,13 +93,19 @@ std::string PredictionText(const ScalingPoint& point) {
   line("  checkpoint written in", Seconds(point.save.write));
   line("  training waits for it", Seconds(point.save.stall));
   line("  the run", HumanDuration(point.cost.seconds));
-  text += "  it costs              " + Hours(point) + "\n";
+  line(fmt::format("  {}-hours", point.unit()), fmt::format("{:.4g}", point.cost.unit_hours));
+  if (point.cluster.price > 0) {
+    line("  cost", fmt::format("{:.4g} ({:g} per {}-hour)", point.cost.money, point.cluster.price,
+                               point.unit()));
+  }
   return text + Caveat(point.cluster);
 }
 
 std::string SweepText(std::span<const ScalingPoint> points) {
+  const bool has_price = points.front().cluster.price > 0;
   std::vector<TableRow> rows{{"model", "ranks", "nodes", "step", "exposed", "efficiency",
-                              "examples/s", "memory", "hours"}};
+                              "examples/s", "memory", points.front().unit() + "-hours"}};
+  if (has_price) rows.front().emplace_back("cost");
   for (const ScalingPoint& point : points) {
     rows.push_back({point.model, std::to_string(point.layout.ranks()),
                     std::to_string(point.layout.nodes), Seconds(point.step.seconds()),
@@ -115,12 +113,10 @@ std::string SweepText(std::span<const ScalingPoint> points) {
                     fmt::format("{:.4g}", point.rows_per_second),
                     HumanBytes(point.memory) + (point.fits ? "" : " (too much)"),
                     fmt::format("{:.4g}", point.cost.unit_hours)});
+    if (has_price) rows.back().push_back(fmt::format("{:.4g}", point.cost.money));
   }
   return TextTable(rows) +
-         fmt::format(
-             "Each rank has the same rows everywhere; hours are of {}s, for the same "
-             "examples.\n",
-             points.front().unit()) +
+         "Each rank has the same rows everywhere; all runs see the same examples.\n" +
          Caveat(points.front().cluster);
 }
 

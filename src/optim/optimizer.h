@@ -54,9 +54,9 @@ class Optimizer {
   // its first block_sum_ends()[i] instructions read only the parts up to the i-th. Where ranks
   // share the parameters, they exchange these sums before the rest runs.
   // Input: "hyper", which the caller sets to Hyper() before each run.
-  // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose
-  // gradient scale is that with clipping, NaN if nothing was changed; "objective" f32[1] and
-  // "statistics" (math/loss_statistics.h), the sums of the step.
+  // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" in which the
+  // gradient scale includes clipping, or is NaN if nothing was changed; "objective" f32[1],
+  // "penalty" f32[1] and "statistics" (math/loss_statistics.h), the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
   std::vector<size_t> block_sum_ends() const;
   // The hyperparameters by slot (math/hyperparameters.h). The gradient scale is 1, as before

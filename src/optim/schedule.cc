@@ -21,6 +21,9 @@ double LearningRate(const ScheduleConfig& schedule, int64_t step, int64_t total_
       return rate + (final_rate - rate) * progress;
     case ScheduleConfig::COSINE:
       return final_rate + (rate - final_rate) * 0.5 * (1 + std::cos(M_PI * progress));
+    case ScheduleConfig::INVERSE_SQRT:
+      return rate * std::sqrt(static_cast<double>(std::max<int64_t>(warmup, 1)) /
+                              static_cast<double>(std::max<int64_t>(step, 1)));
     default:
       return rate;
   }

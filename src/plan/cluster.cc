@@ -11,13 +11,20 @@ namespace {
 
 constexpr double kGiga = 1e9, kMicro = 1e-6, kGibi = 0x1p30;
 
-// Checks that the fields that a layout needs are set.
-void CheckFigures(const ClusterConfig& config, const Layout& layout) {
+double GigaflopsIn(const ClusterConfig& config, TrainConfig::Precision precision) {
+  return precision == TrainConfig::BF16 ? config.gigaflops() : config.gigaflops_fp32();
+}
+
+// Checks that the fields that are needed are set.
+void CheckFigures(const ClusterConfig& config, TrainConfig::Precision precision,
+                  const Layout& layout) {
   std::vector<std::string> missing;
   const auto need = [&](bool there, const char* field) {
     if (!there) missing.push_back(std::string("cluster.") + field);
   };
-  need(config.gigaflops() > 0, "gigaflops");
+  need(GigaflopsIn(config, precision) > 0, precision == TrainConfig::BF16
+                                               ? "gigaflops"
+                                               : "gigaflops_fp32 (or set train.precision=BF16)");
   need(config.memory_gigabytes_per_second() > 0, "memory_gigabytes_per_second");
   need(config.storage_gigabytes_per_second() > 0, "storage_gigabytes_per_second");
   need(config.cores_per_node() > 0 || config.host_gigabytes_per_second() > 0,
@@ -51,11 +58,12 @@ Link FiguresOf(const LinkConfig& link) {
 
 }  // namespace
 
-Cluster ClusterOf(const ClusterConfig& config, const std::string& link, const Layout& layout) {
-  CheckFigures(config, layout);
+Cluster ClusterOf(const ClusterConfig& config, TrainConfig::Precision precision,
+                  const std::string& link, const Layout& layout) {
+  CheckFigures(config, precision, layout);
   Cluster cluster{.name = config.name(), .source = config.source()};
   cluster.cores_per_node = config.cores_per_node();
-  cluster.flops = config.gigaflops() * kGiga;
+  cluster.flops = GigaflopsIn(config, precision) * kGiga;
   cluster.memory_bandwidth = config.memory_gigabytes_per_second() * kGiga;
   cluster.memory = config.memory_gibibytes() * kGibi;
   cluster.start = config.collective_microseconds() * kMicro;

@@ -9,9 +9,10 @@
 
 namespace syntra {
 
-// `link`: between nodes; empty: the one that the configuration chooses. Throws Error(kConfig) that
-// names every figure the layout needs and the configuration lacks, and a link that it does not
-// have.
-Cluster ClusterOf(const ClusterConfig& config, const std::string& link, const Layout& layout);
+// With the speed in `precision`. `link`: between nodes; empty: the one that the configuration
+// chooses. Throws Error(kConfig) that names every figure that is needed and that the configuration
+// lacks, and a link that it does not have.
+Cluster ClusterOf(const ClusterConfig& config, TrainConfig::Precision precision,
+                  const std::string& link, const Layout& layout);
 
 }  // namespace syntra

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "data/corpus_index.h"
@@ -49,7 +50,7 @@ struct CheckResult {
 // Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
 void CheckWritable(const Path& path, const char* field) {
   const Path place = ExistingAncestor(path);
-  if (!std::filesystem::is_directory(place)) {
+  if (!IsDirectory(place)) {
     Fail(ExitCode::kResources, "{} cannot be a directory: {} is a file; set another {}",
          path.string(), place.string(), field);
   }
@@ -87,7 +88,7 @@ class Checks {
       Check("labels", {"task files", "tokenizer"}, [&] { return CheckLabels(); });
     }
     if (initial_) {
-      Check("parameters of the start", {"model", "tokenizer"}, [&] { return CheckMatches(); });
+      Check("start", {"model", "tokenizer"}, [&] { return CheckMatches(); });
     }
     if (!learns_tasks_) CheckCorpora();
     Check("run directory", {}, [&] { return CheckDirectory(); });
@@ -149,8 +150,10 @@ class Checks {
     const ScheduleConfig& schedule = config_.optimizer().schedule();
     const std::string text = ScheduleConfig::Kind_Name(schedule.kind());
     const int64_t steps = config_.train().steps(), warmup = schedule.warmup_steps();
-    // Schedules that fall are refused in that case, and RSQRT does not rise.
-    if (schedule.kind() != ScheduleConfig::CONSTANT || warmup < steps) return text;
+    // Schedules that fall to a final rate are refused in that case, and RSQRT does not rise.
+    const bool may_only_rise = schedule.kind() == ScheduleConfig::CONSTANT ||
+                               schedule.kind() == ScheduleConfig::INVERSE_SQRT;
+    if (!may_only_rise || warmup < steps) return text;
     return {fmt::format("{} rises to its rate {} over warmup_steps {}, but the run ends after {} "
                         "steps; set optimizer.schedule.warmup_steps to fewer",
                         text, schedule.rate(), warmup, steps),

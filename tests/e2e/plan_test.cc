@@ -48,9 +48,10 @@ TEST_F(PlanNodes, TextSaysThatItIsNoMeasurement) {
   const Outcome outcome =
       Run(Plan({"--nodes", "2", "--gpus-per-node", "8", "--set", "cluster.price_per_hour=2.5"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"predicted on h100_infiniband: 2 nodes, 8 GPUs each", "efficiency",
-                           "sums not hidden", "GPU-hours", "at 2.5 an hour", "not measurements",
-                           "nothing was measured with this", "infiniband_8x400"}) {
+  for (const char* part :
+       {"predicted on h100_infiniband: 2 nodes, 8 GPUs each", "efficiency", "all-reduce not hidden",
+        "GPU-hours", "(2.5 per GPU-hour)", "not measurements", "nothing was measured with this",
+        "infiniband_8x400"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
 }
@@ -87,8 +88,8 @@ TEST_F(PlanNodes, DrawsModelsWithAndWithoutSharding) {
                                "--nodes", "2", "--gpus-per-node", "4", "--svg", picture.string()});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string svg = ReadWholeFile(picture);
-  for (const char* part :
-       {"quickstart  ", "quickstart, ZeRO", "GPUs of h100_infiniband", "efficiency, predicted"}) {
+  for (const char* part : {"quickstart  ", "quickstart, sharded", "GPUs of h100_infiniband",
+                           "efficiency, predicted"}) {
     EXPECT_THAT(svg, HasSubstr(part));
   }
 }
@@ -111,7 +112,7 @@ TEST_F(PlanNodes, MistakesAreNamed) {
       {{"--measure", figures, "--nodes", "2"}, "excludes"},
       {{"--measure", figures, "--ranks", "2"}, "excludes"},
       {{"--measure", figures, "--json"}, "excludes"},
-      {{"--nodes", "2", "--set", "cluster.gigaflops=0"}, "cluster.gigaflops"},
+      {{"--nodes", "2", "--set", "cluster.gigaflops_fp32=0"}, "cluster.gigaflops_fp32"},
       {{"--nodes", "2", "--set", "train.reduction=EXACT", "--set", "train.micro_batch_size=8"},
        "use FAST"},
   };

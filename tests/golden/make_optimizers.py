@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers.optimization import Adafactor as TransformersAdafactor
+from transformers.optimization import Adafactor as TransformersAdafactor, get_inverse_sqrt_schedule
 
 from fixture import Array, Fixture, output_directory, rounded
 
@@ -238,6 +238,8 @@ class Schedule:
             return self.rate * step / self.warmup_steps
         if self.kind == "CONSTANT":
             return self.rate
+        if self.kind == "INVERSE_SQRT":
+            return self.rate * math.sqrt(max(self.warmup_steps, 1) / max(step, 1))
         last = self.total_steps - 1
         progress = min(1.0, (step - self.warmup_steps) / max(1, last - self.warmup_steps))
         if self.kind == "COSINE":
@@ -254,10 +256,23 @@ SCHEDULES = (
     Schedule("linear_warmup", "LINEAR", 0.02, 100, 0.001, 1000),
     Schedule("cosine", "COSINE", 0.02, 0, 0.0, 1000),
     Schedule("cosine_warmup", "COSINE", 0.02, 100, 0.00001, 1000),
+    Schedule("inverse_sqrt", "INVERSE_SQRT", 0.0007, 100, 0.0, 1000),
+    Schedule("inverse_sqrt_no_warmup", "INVERSE_SQRT", 0.0007, 0, 0.0, 1000),
 )
 
 
+def compare_with_transformers(schedule: Schedule) -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=schedule.rate)
+    theirs = get_inverse_sqrt_schedule(optimizer, schedule.warmup_steps)
+    for step in range(schedule.total_steps):
+        if not math.isclose(theirs.get_last_lr()[0], schedule.value(step), rel_tol=1e-12):
+            raise SystemExit(f"{schedule.name} differs from transformers' at step {step}")
+        optimizer.step()
+        theirs.step()
+
+
 def write_schedules(fixture: Fixture) -> None:
+    compare_with_transformers(next(each for each in SCHEDULES if each.name == "inverse_sqrt"))
     for schedule in SCHEDULES:
         last = schedule.total_steps - 1
         steps = np.array(sorted({0, 1, 2, 50, 99, 100, 101, 500, 9999 % schedule.total_steps,

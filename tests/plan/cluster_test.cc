@@ -18,18 +18,21 @@ ClusterConfig Parse(const std::string& text) {
 }
 
 const std::string kFigures =
-    "name: 'a' gigaflops: 4e5 memory_gigabytes_per_second: 3000 host_gigabytes_per_second: 50 "
+    "name: 'a' gigaflops: 4e5 gigaflops_fp32: 2e4 memory_gigabytes_per_second: 3000 "
+    "host_gigabytes_per_second: 50 "
     "storage_gigabytes_per_second: 2 collective_microseconds: 15 memory_gibibytes: 2 "
     "link { name: 'nvlink' latency_microseconds: 2 gigabytes_per_second: 370 } "
     "link { name: 'ethernet' gigabytes_per_second: 10 } inside_node: 'nvlink' ";
 
 std::string ErrorOf(const std::string& text, const std::string& link, const Layout& layout) {
-  return syntra::ErrorOf([&] { ClusterOf(Parse(text), link, layout); }, ExitCode::kConfig);
+  return syntra::ErrorOf([&] { ClusterOf(Parse(text), TrainConfig::BF16, link, layout); },
+                         ExitCode::kConfig);
 }
 
 TEST(Clusters, FiguresAreInSecondsAndBytes) {
-  const Cluster cluster = ClusterOf(Parse(kFigures), "ethernet", {2, 8});
+  const Cluster cluster = ClusterOf(Parse(kFigures), TrainConfig::BF16, "ethernet", {2, 8});
   EXPECT_DOUBLE_EQ(cluster.flops, 4e14);
+  EXPECT_DOUBLE_EQ(ClusterOf(Parse(kFigures), TrainConfig::FP32, "", {1, 8}).flops, 2e13);
   EXPECT_DOUBLE_EQ(cluster.memory_bandwidth, 3e12);
   EXPECT_DOUBLE_EQ(cluster.memory, 2147483648.0);
   EXPECT_DOUBLE_EQ(cluster.inside.latency, 2e-6);
@@ -49,7 +52,7 @@ TEST(Clusters, WhatIsMissingIsNamed) {
     EXPECT_NE(none.find(field), std::string::npos) << field << "\n" << none;
   }
   EXPECT_NE(ErrorOf(kFigures, "", {2, 8}).find("--link"), std::string::npos);
-  EXPECT_NO_THROW(ClusterOf(Parse(kFigures), "", {1, 8}));
+  EXPECT_NO_THROW(ClusterOf(Parse(kFigures), TrainConfig::BF16, "", {1, 8}));
   EXPECT_NE(ErrorOf(kFigures + "link { name: 'x' }", "x", {2, 8}).find("gigabytes_per_second"),
             std::string::npos);
 }

@@ -183,7 +183,8 @@ TEST_F(Preflights, ShardsWithMoreBadRecordsThanNowPassAreNamed) {
   Prepare();
   EXPECT_EQ(Of("token shards").state, State::kGood);
   Set("data.max_bad_fraction", "0");
-  ExpectWarning("token shards", "holds more bad records than data.on_bad_record now lets pass");
+  ExpectWarning("token shards",
+                "was made from a file with more bad records than data.on_bad_record");
 }
 
 // A checkpoint without one is no help, nor is a run that is new.
