@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "data/record_reader.h"
 
 namespace syntra {
@@ -78,7 +78,7 @@ void BadRecordLedger::CountBad(const Record& record) {
                   ReasonOf(record.fault), record.detail.empty() ? "" : "; ", record.detail);
   if (policy_.fail) Fail(ExitCode::kData, "{}", message);
   if (bad_ == 1) first_ = message;
-  if (bad_ <= kLoggedOneByOne && logs_ == Logs::kAll) Log().warn("skipped: {}", message);
+  if (bad_ <= kLoggedOneByOne && policy_.logs) Log().warn("skipped: {}", message);
   if (bad_ == kCheckedEarly && bad_ == records_ && bad_ > policy_.Limit(records_)) {
     Fail(ExitCode::kData,
          "{}: its first {} records are all bad: {}; data.max_bad_fraction is {}; the first is {}",
@@ -105,7 +105,7 @@ void BadRecordLedger::Finish() const {
          file_.string(), bad_, records_, policy_.Limit(records_), policy_.max_fraction, Summary(),
          first_);
   }
-  if (logs_ == Logs::kNothing) return;
+  if (!policy_.logs) return;
   Log().warn("{}: skipped {} of {} records: {}", file_.string(), bad_, records_, Summary());
 }
 

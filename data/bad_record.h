@@ -44,6 +44,7 @@ struct Record;
 struct BadRecordPolicy {
   bool fail = false;           // the first bad record is an error
   double max_fraction = 1e-4;  // otherwise, the largest share of a file's records
+  bool logs = true;            // names what is bad
 
   // How many of a file's records may be bad: none with `fail` or a share of 0, else at least one.
   int64_t Limit(int64_t records) const;
@@ -52,9 +53,7 @@ struct BadRecordPolicy {
 // Counts one file's bad records and applies the policy. Throws Error(kData).
 class BadRecordLedger {
  public:
-  enum class Logs { kAll, kNothing };
-  BadRecordLedger(Path file, BadRecordPolicy policy, Logs logs = Logs::kAll)
-      : file_(std::move(file)), policy_(policy), logs_(logs) {}
+  BadRecordLedger(Path file, BadRecordPolicy policy) : file_(std::move(file)), policy_(policy) {}
 
   void CountGood() { ++records_; }
   void CountBad(const Record& record);
@@ -70,7 +69,6 @@ class BadRecordLedger {
 
   Path file_;
   BadRecordPolicy policy_;
-  Logs logs_;
   int64_t records_ = 0, bad_ = 0;
   std::array<int64_t, kRecordFaultCount> counts_{};
   std::string first_;  // the first bad record, for the final error

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal language modelling (Radford et al. 2018, section 3.1): every token of a row is to be given
+// Causal language modelling (Radford et al. 2018, section 3.1): every token of a row is predicted
 // from those before it. Rows are cut from documents one after the other, with an EOS after each.
 #include <algorithm>
 

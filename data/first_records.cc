@@ -30,7 +30,9 @@ struct Fault {
 // that no file is refused here that would be accepted there.
 void CheckStart(const Path& path, const PrepareOptions& options) {
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, options.text_field);
-  BadRecordLedger ledger(path, options.on_bad_record, BadRecordLedger::Logs::kNothing);
+  BadRecordPolicy policy = options.on_bad_record;
+  policy.logs = false;
+  BadRecordLedger ledger(path, policy);
   Record record;
   if (!NextGood(reader.get(), &ledger, &record)) ledger.Finish();
 }

@@ -4,13 +4,13 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "data/line_reader.h"
 #include "data/record_formats.h"
 
 namespace syntra {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // The fault of a line that simdjson cannot parse. Some error codes are not about the line.
 RecordFault FaultOf(simdjson::error_code code, const Line& line) {
@@ -38,6 +38,18 @@ std::string NamesIn(const simdjson::dom::object& object) {
   return names.empty() ? "the object is empty" : "its fields are " + QuotedNames(names);
 }
 
+// Every line of such a file would be a bad record, or its only line one.
+void RequireLines(const Path& path, std::string_view first) {
+  const std::string_view text = StripSpace(first);
+  if (text != "[" && text != "{" && !text.starts_with("[{")) return;
+  Fail(ExitCode::kData,
+       "{} is one JSON document, but each line must be a JSON object of its own, as jq -c '.[]' "
+       "writes those of a list",
+       path.string());
+}
+
+constexpr size_t kKeptCapacity = size_t{4} << 20;  // of a parser, in bytes of a line
+
 // Lines that are JSON objects.
 class JsonReader : public RecordReader {
  public:
@@ -64,7 +76,10 @@ class JsonReader : public RecordReader {
     if (line.text.find_first_not_of(" \t\r") == std::string_view::npos) {
       return RecordFault::kEmptyLine;
     }
+    if (line.number == 1) RequireLines(path(), line.text);
     static_assert(TextStream::kPadding >= simdjson::SIMDJSON_PADDING);
+    // It would keep what the longest line took.
+    if (parser_.capacity() > kKeptCapacity) parser_ = simdjson::dom::parser();
     simdjson::dom::element root;
     const simdjson::error_code code =
         parser_.parse(line.text.data(), line.text.size(), /*realloc_if_needed=*/false).get(root);

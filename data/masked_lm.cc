@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masked language modelling (Devlin et al. 2019, "BERT", section 3.1): some tokens of a row are to
-// be given from all the others. Of these 80 % are masked in the inputs, 10 % replaced by a random
-// token and 10 % left as they are. Rows are those of causal language modelling, so an EOS between
-// documents may be among them.
+// Masked language modelling (Devlin et al. 2019, "BERT", section 3.1): some tokens of a row are
+// predicted from all the others. Of the chosen ones, 80 % are masked in the inputs, 10 % are
+// replaced by a random token, and 10 % stay as they are. Rows are those of causal language
+// modelling, so an EOS between documents may be among them.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefix language modelling (Raffel et al. 2020, section 3.2.3): a row is cut in two at a place
-// that is drawn anew each epoch. What is before it is read, what is after it is to be given. Rows
+// that is drawn anew each epoch. The tokens before it are inputs, those after it are targets. Rows
 // are those of causal language modelling.
 #include <algorithm>
 
@@ -17,8 +17,8 @@ class PrefixLm final : public Objective {
   int64_t segment_tokens() const override { return segment_tokens_; }
   bool marks_documents() const override { return true; }
 
-  // Every prefix that leaves a target is equally likely, but for the empty one: it is what is left
-  // of a single token.
+  // Every prefix that is not empty and leaves a target is equally likely; a single token has the
+  // empty prefix.
   ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey key) const override {
     const int64_t choices = raw.targets - 1;
     const int64_t prefix =

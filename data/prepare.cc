@@ -30,6 +30,7 @@ namespace {
 // small enough for memory and for a quick stop.
 constexpr size_t kBlockDocuments = 1000;
 constexpr size_t kBlockTextBytes = size_t{4} << 20;
+constexpr size_t kKeptTextBytes = 64 << 10;  // of a document, until the next block
 constexpr std::chrono::seconds kClockTick{2};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
@@ -288,13 +289,15 @@ class Preparation {
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
     BadRecordLedger ledger(task.source, options_.on_bad_record);
     TokenShardWriter writer(shard, tokenizer_.vocabulary_size());
-    std::vector<Document> block(kBlockDocuments);
+    std::vector<Document> block(kBlockDocuments);  // whose memory is used again
     while (const size_t count = ReadBlock(reader.get(), &ledger, block)) {
       const std::span<Document> documents = std::span(block).first(count);
       Encode(documents);
-      for (const Document& document : documents) {
+      for (Document& document : documents) {
         writer.AddDocument(document.ids);
         progress_.tokens += static_cast<int64_t>(document.ids.size());
+        // Otherwise each place of the block would come to be as large as the longest document.
+        if (document.text.capacity() > kKeptTextBytes) document = {};
       }
       progress_.documents += static_cast<int64_t>(count);
       Report();

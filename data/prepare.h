@@ -29,7 +29,8 @@ struct PrepareOptions {
   Path directory;
   std::string text_field = "text";
   BadRecordPolicy on_bad_record;
-  // Called on the calling thread after every few hundred documents and every few MB of a file that
+  // Called on the calling thread after every block of documents (1,000 of them, or 4 MiB of text)
+  // and every few MB of a file that
   // is compared with its shard, and more often while waiting for other processes' shards. May throw
   // to stop.
   std::function<void(const PrepareProgress&)> on_progress;

@@ -29,8 +29,10 @@ std::string MismatchText(Mismatch mismatch, const Path& shard, const Path& sourc
       return fmt::format("{} was made with another data.text_field or data.extra_ids",
                          shard.string());
     case Mismatch::kBadRecords:
-      return fmt::format("{} holds more bad records than data.on_bad_record now lets pass",
-                         shard.string());
+      return fmt::format(
+          "{} was made from a file with more bad records than data.on_bad_record and "
+          "data.max_bad_fraction allow now",
+          shard.string());
   }
   return "";
 }

@@ -174,12 +174,12 @@ TokenShard::TokenShard(const Path& path, bool verify, const std::function<void()
   digest_ = trailer.digest;
   tokens_ = bytes.data() + sizeof(Preamble);
   offsets_ = reinterpret_cast<const uint64_t*>(bytes.data() + offsets_at);
-  bool increasing = offsets_[0] == 0 && offsets_[trailer.documents] == trailer.tokens;
-  for (uint64_t i = 0; i < trailer.documents && increasing; ++i) {
-    increasing = offsets_[i] < offsets_[i + 1];
-  }
-  if (!increasing)
+  const std::span offsets(offsets_, trailer.documents + 1);
+  const bool increasing =
+      !verify || std::ranges::adjacent_find(offsets, std::greater_equal<>()) == offsets.end();
+  if (offsets.front() != 0 || offsets.back() != trailer.tokens || !increasing) {
     throw ShardError(path, "document offsets do not increase from 0 to the token count");
+  }
 }
 
 uint32_t TokenShard::LargestToken() const {

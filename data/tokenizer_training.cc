@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/pattern.h"
 #include "data/record_reader.h"
 #include "data/sentence_piece.h"
@@ -23,8 +24,6 @@ namespace {
 constexpr size_t kMaxLineBytes = 4096;
 // The trainer adds up partial sums of its threads, whose number must not depend on the machine.
 constexpr int kThreads = 16;
-
-bool ContinuesCharacter(char byte) { return (byte & 0xc0) == 0x80; }
 
 // The bytes of `rest`, a text without its first lines, that the trainer gets as the next line: up
 // to a newline. A long line ends at a space or, without one, between two characters.
@@ -64,10 +63,11 @@ void AddDocuments(const Path& path, const TokenizerCorpus& corpus, int64_t most,
                   TokenizerText* text) {
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, corpus.text_field);
   BadRecordLedger ledger(path, corpus.on_bad_record);
-  for (Record record; std::ssize(text->lines) < most && NextGood(reader.get(), &ledger, &record);) {
+  for (Record record; std::ssize(text->lines) < most;) {
+    if (!NextGood(reader.get(), &ledger, &record)) return ledger.Finish();
     text->Add(record.text);
   }
-  ledger.Finish();
+  // Of a file that is not read to its end, nobody knows which share of the records is bad.
 }
 
 // A message of the library that advises an option, with the name that ours has.

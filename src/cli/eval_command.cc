@@ -35,16 +35,26 @@ std::function<bool()> KeepAlive(Watchdog& watchdog) {
 
 void PrintLogPerplexity(const LoadedModel& loaded, const LogPerplexity& result, bool json) {
   if (json) {
-    fmt::print("{}\n",
-               JsonText({{"checkpoint", loaded.path.string()},
-                         {"step", loaded.step},
-                         {"log_perplexity", result.value},
-                         {"tokens", result.tokens},
-                         {"batches", result.batches},
-                         {"label_checksum", fmt::format("{:016x}", result.label_checksum)}}));
+    Json all{{"checkpoint", loaded.path.string()},
+             {"step", loaded.step},
+             {"log_perplexity", result.value},
+             {"tokens", result.tokens},
+             {"batches", result.batches},
+             {"label_checksum", fmt::format("{:016x}", result.label_checksum)}};
+    if (result.bytes > 0) {
+      all.update({{"words", result.words},
+                  {"bytes", result.bytes},
+                  {"perplexity_per_word", result.PerplexityPerWord()},
+                  {"bits_per_byte", result.BitsPerByte()}});
+    }
+    fmt::print("{}\n", JsonText(all));
   } else {
-    fmt::print("{}: log-perplexity {:.4f} over {} target tokens (checksum {:016x})\n",
+    fmt::print("{}: log-perplexity {:.4f} over {} target tokens (checksum of targets {:016x})\n",
                loaded.path.string(), result.value, result.tokens, result.label_checksum);
+    if (result.bytes > 0) {
+      fmt::print("perplexity {:.2f} per word, {:.4f} bits per byte, over {} words and {} bytes\n",
+                 result.PerplexityPerWord(), result.BitsPerByte(), result.words, result.bytes);
+    }
   }
 }
 
@@ -56,8 +66,11 @@ void EvaluateCorpus(const LoadedModel& loaded, const EvalOptions& options, Commu
   }
   const ValidationData data = OpenValidationData(loaded, ranks, watchdog);
   const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
+  // Of a text that the model continues, all of it is targets.
+  const bool counts_text = IsLanguageModelling(loaded.config.data());
   const LogPerplexity result =
-      *MeasureLogPerplexity(*loaded.replica, data, ranks, loaded.config, KeepAlive(watchdog));
+      *MeasureLogPerplexity(*loaded.replica, data, ranks, loaded.config, KeepAlive(watchdog),
+                            counts_text ? &*loaded.tokenizer : nullptr);
   if (!std::isfinite(result.value)) {
     Fail(ExitCode::kCheckpoint, "the log-perplexity of {} is not finite; use an older checkpoint",
          loaded.path.string());

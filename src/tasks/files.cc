@@ -44,7 +44,7 @@ std::string Place(const Path& directory) {
 // `official`: of the benchmarks' own files.
 [[noreturn]] void FailMissing(const std::vector<std::string>& missing, const Path& directory,
                               bool official) {
-  Fail(ExitCode::kData, "{} of the tasks {} not there. In {}, there must be:\n  {}{}",
+  Fail(ExitCode::kData, "{} that the tasks need {} missing. In {}, there must be:\n  {}{}",
        missing.size() == 1 ? "A file" : fmt::format("{} files", missing.size()),
        missing.size() == 1 ? "is" : "are", Place(directory), Join(missing, "\n  "),
        official
@@ -150,10 +150,12 @@ std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
 void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder) {
   const std::vector<Path> files = FilesThere(split, folder.directory);
   const ErrorContext context([&] { return Reading(task, split); });
+  BadRecordPolicy policy = folder.policy;
+  policy.logs = false;  // reading the whole split does
   bool has_one = false;
   const size_t together = split.files_together > 0 ? split.files_together : files.size();
   for (auto rest = std::span(files); !rest.empty(); rest = rest.subspan(together)) {
-    has_one |= HasExample(task, split, rest.first(together), folder.policy);
+    has_one |= HasExample(task, split, rest.first(together), policy);
   }
   RequireExample(has_one, files.front());
 }

@@ -60,8 +60,7 @@ int64_t LabelTask::ReadTable(const TaskSplit& split, RowFile file, const Labelle
       example.expected = index;
       example.targets = traits().labels[index];
     }
-    const std::optional<std::string> id = has_id ? read.fields[inputs + 1] : std::nullopt;
-    example.id = id.value_or(std::to_string(read.number));
+    example.id = IdOf(has_id ? read.fields[inputs + 1] : std::nullopt, read);
     return {std::move(example)};
   };
   return ReadRows(file, policy, parse, sink);

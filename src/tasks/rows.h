@@ -42,6 +42,11 @@ int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowPa
 inline constexpr TableFormat kTsv{.kind = TableFormat::Kind::kTsv};
 inline constexpr TableFormat kJsonLines{.kind = TableFormat::Kind::kJsonLines};
 
+// The id of a row: its field or, where that is absent or empty, its number.
+inline std::string IdOf(const std::optional<std::string>& field, const Row& row) {
+  return field && !field->empty() ? *field : std::to_string(row.number);
+}
+
 // The place of `text` among `values`; throws BadRow, which names the `field`.
 int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field);
 

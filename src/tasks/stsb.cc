@@ -65,7 +65,7 @@ class Stsb : public Task {
       // T5 compares with the rounded score.
       example.expected = ScoreOfText(example.targets);
     }
-    example.id = row.fields[3].value_or(std::to_string(row.number));
+    example.id = IdOf(row.fields[3], row);
     return {std::move(example)};
   }
 };

@@ -190,7 +190,7 @@ class WnliAsWsc : public ReferentTask {
     example.targets = AsWritten(match.candidate, hypothesis);
     example.accepted_texts = {example.targets};
     if (row.fields[2]) example.expected = IndexOf(*row.fields[2], values, "label");
-    example.id = row.fields[3].value_or(std::to_string(row.number));
+    example.id = IdOf(row.fields[3], row);
     return {std::move(example)};
   }
 };

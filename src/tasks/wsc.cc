@@ -122,7 +122,7 @@ class Wsc : public ReferentTask {
     example.targets = MendReferent(*row.fields[1], text, Index(*row.fields[2]));
     example.accepted_texts = {example.targets};
     if (row.fields[5]) example.expected = IndexOf(*row.fields[5], values, "label");
-    example.id = row.fields[6].value_or(std::to_string(row.number));
+    example.id = IdOf(row.fields[6], row);
     if (use == TaskSplit::Use::kTrain && example.expected != 1) return {};
     return {std::move(example)};
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/divide.h"
+#include "metrics/unicode_text.h"
 #include "plan/evaluation_rows.h"
 
 namespace syntra {
@@ -24,18 +25,53 @@ int64_t BatchesOf(const EvaluationConfig& how, int64_t in_split) {
   return how.batches() > 0 ? std::min<int64_t>(how.batches(), in_split) : in_split;
 }
 
+struct TextCounts {
+  int64_t words = 0, bytes = 0;
+};
+
+// Adds those of a row's targets, whose texts end with an EOS.
+void CountText(std::span<const int32_t> targets, const Tokenizer& tokenizer, TextCounts* counts) {
+  std::vector<int32_t> ids;
+  const auto count = [&] {
+    const std::string text = tokenizer.Decode(ids);
+    counts->bytes += std::ssize(text);
+    counts->words += std::ssize(SplitAtSpace(text));
+    ids.clear();
+  };
+  for (const int32_t id : targets) {
+    if (id <= 0) continue;
+    if (id != tokenizer.eos_id()) {
+      ids.push_back(id);
+      continue;
+    }
+    count();
+    ++counts->words;
+  }
+  count();
+}
+
 }  // namespace
+
+double LogPerplexity::PerplexityPerWord() const {
+  return std::exp(value * static_cast<double>(tokens) / static_cast<double>(words));
+}
+
+double LogPerplexity::BitsPerByte() const {
+  return value * static_cast<double>(tokens) / static_cast<double>(bytes) / std::log(2.0);
+}
 
 std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
                                                   const ValidationData& data, Communicator& ranks,
                                                   const Config& config,
-                                                  const std::function<bool()>& stop) {
+                                                  const std::function<bool()>& stop,
+                                                  const Tokenizer* counts_text) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const int64_t batch_size = std::min(EvaluationBatchRows(config), data.example_count());
   const int64_t count = BatchesOf(config.evaluation(), data.BatchCount(batch_size));
   const int64_t pieces = DivideUp(batch_size, kPieceRows);
   double negative_log_p = 0, tokens = 0;
   uint64_t checksum = 0;
+  TextCounts counts;
   // The pieces go round the ranks.
   for (int64_t round = 0; round < count * pieces; round += ranks.size()) {
     if (stop && stop()) return std::nullopt;
@@ -48,8 +84,14 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
     negative_log_p += std::nearbyint(sums.negative_log_p / kGrain) * kGrain;
     tokens += sums.tokens;
     checksum += LabelChecksum(batch);
+    for (int64_t k = 0; counts_text && k < batch.rows; ++k) {
+      CountText(batch.Row("targets", k), *counts_text, &counts);
+    }
   }
-  std::array<double, 2 + kParts> shared{negative_log_p, tokens};
+  // Words and bytes come after the parts of the checksum.
+  std::array<double, 2 + kParts + 2> shared{negative_log_p, tokens};
+  shared[2 + kParts] = static_cast<double>(counts.words);
+  shared[2 + kParts + 1] = static_cast<double>(counts.bytes);
   for (int part = 0; part < kParts; ++part) {
     shared[2 + part] =
         static_cast<double>(checksum >> (part * kPartBits) & ((uint64_t{1} << kPartBits) - 1));
@@ -59,7 +101,12 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
   for (int part = 0; part < kParts; ++part) {
     total += static_cast<uint64_t>(shared[2 + part]) << (part * kPartBits);
   }
-  return LogPerplexity{shared[0] / shared[1], static_cast<int64_t>(shared[1]), count, total};
+  return LogPerplexity{.value = shared[0] / shared[1],
+                       .tokens = static_cast<int64_t>(shared[1]),
+                       .batches = count,
+                       .label_checksum = total,
+                       .words = static_cast<int64_t>(shared[2 + kParts]),
+                       .bytes = static_cast<int64_t>(shared[2 + kParts + 1])};
 }
 
 }  // namespace syntra

@@ -18,6 +18,13 @@ struct LogPerplexity {
   int64_t tokens = 0;
   int64_t batches = 0;
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
+  // Of the targets as text, if they were counted: words, the end of a text counted as one, and
+  // bytes of UTF-8.
+  int64_t words = 0, bytes = 0;
+
+  // Numbers that models with different tokenizers can be compared by.
+  double PerplexityPerWord() const;
+  double BitsPerByte() const;
 };
 
 // Measures the log-perplexity as config.evaluation says, on the same examples for any ranks and
@@ -25,11 +32,13 @@ struct LogPerplexity {
 // one batch. The work is shared among the ranks and every rank gets the same result. Throws
 // Error(kData) if the split is empty.
 //
+// `counts_text`: the tokenizer, if the words and bytes of the targets are wanted; or null.
 // `stop` is called now and then, by all ranks together and with the same answer on all: once true,
 // there is no result.
 std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
                                                   const ValidationData& data, Communicator& ranks,
                                                   const Config& config,
-                                                  const std::function<bool()>& stop = {});
+                                                  const std::function<bool()>& stop = {},
+                                                  const Tokenizer* counts_text = nullptr);
 
 }  // namespace syntra

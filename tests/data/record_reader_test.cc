@@ -6,6 +6,7 @@
 
 #include "base/tfrecord.h"
 #include "data/line_reader.h"
+#include "tests/base/error_of.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/read_records.h"
 
@@ -283,6 +284,20 @@ Record BadRecord(int64_t offset, int64_t line, RecordFault fault) {
 }
 
 // What the parser cannot hold is no damage, so the reason says what it met.
+TEST(JsonReader, AFileThatIsOneDocumentIsRefused) {
+  for (const char* text : {"[\n  {\"text\": \"a\"},\n  {\"text\": \"b\"}\n]\n",
+                           "[{\"text\": \"a\"}]", "{\n  \"text\": \"a\"\n}\n"}) {
+    const Path path = WriteScratch(ScratchDirectory("document") / "a.json", text);
+    const std::string error = ErrorOf(
+        [&] {
+          Record record;
+          OpenRecordReader(path, "text")->Next(&record);
+        },
+        ExitCode::kData);
+    EXPECT_NE(error.find("a.json is one JSON document"), std::string::npos) << error;
+  }
+}
+
 TEST(JsonReader, SaysWhyItCannotReadALine) {
   for (const char* number : {"10000000000000000000000000", "1e400"}) {
     const Path path = WriteScratch(ScratchDirectory("numbers") / "a.json",

@@ -27,7 +27,7 @@ TEST(RequireFiles, ListsAllThatAreMissingInOneError) {
           "CoLA/dev.tsv", "MRPC/train.tsv, or MRPC/msr_paraphrase_train.txt and MRPC/dev_ids.tsv",
           "MRPC/dev.tsv, or MRPC/msr_paraphrase_train.txt and MRPC/dev_ids.tsv"}));
   const std::string message = DataErrorOf([&] { RequireFiles(tasks, directory); });
-  EXPECT_NE(message.find("3 files of the tasks are not there"), std::string::npos) << message;
+  EXPECT_NE(message.find("3 files that the tasks need are missing"), std::string::npos) << message;
   EXPECT_NE(message.find(directory.string()), std::string::npos) << message;
 }
 
