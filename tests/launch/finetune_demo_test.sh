@@ -27,7 +27,7 @@ says_what_is_wrong() {
   demo 3 "$SCRATCH/nowhere"
   prints "error: no folder $SCRATCH/nowhere"
   demo 3 "$SCRATCH"
-  prints 'error: task files: 2 files of the tasks are not there' 'SST-2/train.tsv'
+  prints 'error: task files: 2 files that the tasks need are missing' 'SST-2/train.tsv'
   if [[ -e $SYNTRA_RUNS ]]; then fail "it trained before it looked"; fi
   SYNTRA=$SCRATCH/no_program demo 4 "$GLUE"
   prints 'launch/quickstart builds it'

@@ -20,7 +20,7 @@ ranks_end() {
 }
 
 readonly OTHER_HOST='sleep 1000 &' RANK='OMPI_COMM_WORLD_RANK=0 sleep 2 &' WAITS="read -r line <>$SCRATCH/silence"
-readonly KILLED='mpirun does not end, though the ranks of this host have'
+readonly KILLED='all ranks of this host have ended, but mpirun has not'
 ranks_end 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
 # The connection to another host was lost.
 ranks_end 7 '' 'exit 205'
