@@ -43,13 +43,21 @@ Table Read(const Path& file) {
   return table;
 }
 
-// Adds to the file what it lacks, and takes what it has.
-void Merge(const Path& file, Table& chosen) {
+// What is remembered where no algorithm was measured: no algorithm has this name, so the first is
+// taken.
+constexpr const char* kUnmeasured = "not measured";
+
+// Adds to the file what it lacks, and takes what it has. `for_all`: the file is not that of a run,
+// which stays with what it began with.
+void Merge(const Path& file, bool for_all, Table& chosen) {
   const FileLock lock = Lock(file);
   Table there = Read(file);
   const size_t known = there.size();
-  there.insert(chosen.begin(), chosen.end());
+  for (const auto& [problem, algorithm] : chosen) {
+    if (!for_all || algorithm != kUnmeasured) there.emplace(problem, algorithm);
+  }
   if (there.size() > known) ReplaceFileDurably(file, JsonText(Json(there), 1) + '\n');
+  there.insert(chosen.begin(), chosen.end());
   chosen = std::move(there);
 }
 
@@ -68,7 +76,7 @@ size_t FastestOf(const std::vector<double>& seconds) {
 void AlgorithmChoices::Agree() {
   std::erase_if(files_, [this](const Path& file) {
     try {
-      Merge(file, chosen_);
+      Merge(file, file == users_, chosen_);
       return false;
     } catch (const Error& error) {
       Log().info("{} does not remember choices of algorithms: {}", file.string(), error.what());
@@ -103,7 +111,8 @@ size_t AlgorithmChoices::Choose(const std::string& problem, std::span<const std:
   if (!chosen_.contains(problem)) Agree();  // another process may have chosen
   if (!chosen_.contains(problem)) {
     if (files_.empty()) return 0;
-    chosen_[problem] = algorithms[FastestOf(measure())];
+    const std::vector<double> seconds = measure();
+    chosen_[problem] = seconds.empty() ? kUnmeasured : algorithms[FastestOf(seconds)];
     Agree();
     if (files_.empty()) {
       chosen_.erase(problem);

@@ -29,9 +29,10 @@ class AlgorithmChoices {
   void KeepIn(const Path& runs);
 
   // The index of the algorithm to take for a problem. If no file names one, `measure` gives the
-  // seconds of each, or nothing if that is impossible, and the fastest is remembered. Returns 0 if
-  // no file can remember the choice, or the remembered algorithm is not offered: a choice that
-  // cannot be repeated is not made.
+  // seconds of each, and the fastest is remembered. If it gives nothing, because they cannot be
+  // measured now, the first is taken, which only the run remembers. Returns 0 if no file can
+  // remember the choice, or the remembered algorithm is not offered: a choice that cannot be
+  // repeated is not made.
   size_t Choose(const std::string& problem, std::span<const std::string> algorithms,
                 const std::function<std::vector<double>()>& measure);
 

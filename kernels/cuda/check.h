@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 namespace syntra::internal {
-// Throws Error(kResources).
+// Throws Error(kInternal) for what only a bug in this program causes, else Error(kResources).
 void CudaFailed(cudaError_t status, const char* call);
 }  // namespace syntra::internal
 

@@ -15,7 +15,11 @@ namespace {
 
 void CheckCublas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  Fail(ExitCode::kResources, "{}: {}", call, Cublas().cublasLtGetStatusString(status));
+  const bool lacks_something = status == CUBLAS_STATUS_ALLOC_FAILED ||
+                               status == CUBLAS_STATUS_NOT_INITIALIZED ||
+                               status == CUBLAS_STATUS_ARCH_MISMATCH;
+  Fail(lacks_something ? ExitCode::kResources : ExitCode::kInternal, "{}: {}", call,
+       Cublas().cublasLtGetStatusString(status));
 }
 #define SYNTRA_CUBLAS(call) CheckCublas(Cublas().call, #call)
 

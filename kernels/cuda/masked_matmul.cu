@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// masked_matmul: a product with the library's gradient of a ReLU as its epilogue.
+// masked_matmul: a product whose result is then masked, by the kernel that computes it or by one of
+// its own.
 #include "kernels/cuda/matmul.h"
 
 namespace syntra {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_relu: a product with the library's ReLU as its epilogue.
+// matmul_relu: a product with a ReLU, which the library computes as an epilogue where it can, else
+// a kernel of ours; the mask is always ours.
 #include "kernels/matmul_relu_call.h"
 
 #include "kernels/cuda/matmul.h"

@@ -49,7 +49,7 @@ TensorMap MapTiles(const MappedTensor& tensor, int tile_rows) {
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     Fail(
-        ExitCode::kResources,
+        ExitCode::kInternal,
         "the NVIDIA driver refuses a map of [{}, {}, {} of {}] bf16 in tiles of {} rows (error {})",
         batch, rows, columns, pitch, tile_rows, static_cast<int>(status));
   }

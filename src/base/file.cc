@@ -374,6 +374,15 @@ bool Exists(const Path& path) {
   return type != std::filesystem::file_type::not_found;
 }
 
+bool IsDirectory(const Path& path) {
+  std::error_code code;
+  const auto type = std::filesystem::status(path, code).type();
+  if (code && type != std::filesystem::file_type::not_found) {
+    FailSystem("look at", path, code.value());
+  }
+  return type == std::filesystem::file_type::directory;
+}
+
 std::vector<Path> ListDirectory(const Path& path) {
   std::vector<Path> paths;
   std::error_code code;

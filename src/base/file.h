@@ -116,6 +116,8 @@ int64_t ChangeTime(const Path& path);
 
 // Whether there is anything of this name.
 bool Exists(const Path& path);
+// Whether there is a directory, or a link to one. Throws as Exists.
+bool IsDirectory(const Path& path);
 // The paths of everything in a directory, in the order of the names.
 std::vector<Path> ListDirectory(const Path& path);
 void CreateDirectories(const Path& path);

@@ -53,7 +53,7 @@ std::vector<std::string> DirectoryNames(const Path& directory) {
 std::vector<CheckpointRef> ListCheckpoints(const Path& root) {
   std::vector<CheckpointRef> found;
   if (!Exists(root)) return found;
-  if (!std::filesystem::is_directory(root)) {
+  if (!IsDirectory(root)) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory of checkpoints", root.string());
   }
   for (const std::string& name : DirectoryNames(root)) {

@@ -126,7 +126,7 @@ Path WithoutCheckpointFile(const Path& path) {
 Checkpoint OpenNewest(const Path& place) {
   const Path path = WithoutCheckpointFile(place);
   if (!Exists(path)) Fail(ExitCode::kCheckpoint, "{} does not exist", path.string());
-  if (!std::filesystem::is_directory(path)) {
+  if (!IsDirectory(path)) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
          path.string());
   }
@@ -139,7 +139,7 @@ Checkpoint OpenNewest(const Path& place) {
 
 std::vector<Path> CheckpointsAt(const Path& place) {
   const Path path = WithoutCheckpointFile(place);
-  if (!std::filesystem::is_directory(path)) return {};
+  if (!IsDirectory(path)) return {};
   if (Exists(path / kManifestName)) return {path};
   std::vector<Path> newest_first;
   for (const CheckpointRef& checkpoint : ListCheckpoints(RootAt(path))) {

@@ -104,6 +104,11 @@ LoadedModel CheckpointOptions::LoadOnRanks(const ConfigPurpose& purpose, Communi
 
 void RequireValidation(const DataConfig& data) {
   if (data.validation_size() > 0) return;
+  if (HasTasks(data)) {
+    Fail(ExitCode::kConfig,
+         "the model learned tasks, and there is no data.validation; to see its answers to the "
+         "tasks' validation examples: syntra eval --predictions DIRECTORY");
+  }
   Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
 }
 

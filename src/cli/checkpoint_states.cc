@@ -12,7 +12,7 @@ namespace syntra {
 std::vector<Path> AllCheckpointsAt(const Path& place) {
   std::vector<Path> paths = CheckpointsAt(place);
   const Path best = RunDirectory{place}.best();
-  if (std::filesystem::is_directory(best)) {
+  if (IsDirectory(best)) {
     for (const Path& task : ListDirectory(best)) {
       const std::vector<Path> of_task = CheckpointsAt(task);
       paths.insert(paths.end(), of_task.begin(), of_task.end());

@@ -27,6 +27,7 @@
 #include "cli/rank_cores.h"
 #include "core/thread.h"
 #include "data/sentence_piece.h"
+#include "dist/nccl_library.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
 
@@ -45,20 +46,23 @@ std::string ValueOf(const std::string& text, std::string_view name) {
   return "";
 }
 
-// "2.28.9" of 22809.
-std::string NcclVersion(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-// The version that `function`, an int(int*), of a library returns; the library may be missing. It
-// stays loaded: unloading such libraries is not safe.
-std::string VersionOf(const char* library, const char* function, std::string (*text)(int version)) {
-  void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+// The driver may be missing. It stays loaded: unloading such libraries is not safe.
+std::string CudaDriverVersion() {
+  void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return "not found";
   using GetVersion = int (*)(int*);
-  const auto get = reinterpret_cast<GetVersion>(dlsym(handle, function));
+  const auto get = reinterpret_cast<GetVersion>(dlsym(handle, "cuDriverGetVersion"));
   int version = 0;
-  return get && get(&version) == 0 ? text(version) : "found";
+  return get && get(&version) == 0 ? CudaVersionText(version) : "found";
+}
+
+// Of the library that ranks would load. `is_needed`: why there is none is of interest.
+std::string NcclVersion(bool is_needed) {
+  try {
+    return nccl::Load().Version();
+  } catch (const Error& error) {
+    return is_needed ? error.what() : "not found";
+  }
 }
 
 class Examination {
@@ -217,10 +221,8 @@ class Examination {
     if (found.count == 0) Add("accelerators", "GPU", found.problem);
     if (found.broken) Warn("{}", found.problem);
     if (!found.versions.empty()) Add("accelerators", "CUDA", found.versions);
-    Add("accelerators", "CUDA driver (libcuda.so.1)",
-        VersionOf("libcuda.so.1", "cuDriverGetVersion", CudaVersionText));
-    Add("accelerators", "NCCL (libnccl.so.2)",
-        VersionOf("libnccl.so.2", "ncclGetVersion", NcclVersion));
+    Add("accelerators", "CUDA driver (libcuda.so.1)", CudaDriverVersion());
+    Add("accelerators", "NCCL (libnccl.so.2)", NcclVersion(found.count > 0));
     const std::string driver = KernelFile("/proc/driver/nvidia/version");
     if (!driver.empty()) Add("accelerators", "kernel module", Split(driver, '\n')[0]);
   }

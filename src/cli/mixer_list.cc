@@ -65,7 +65,7 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
     }
     if (!change.empty() && !IsOfTheMixer(change)) {
       Fail(ExitCode::kConfig,
-           "{}:{}: \"{}\" is not of the mixer: a line may change model, optimizer, data.pack and "
+           "{}:{}: a mixer may not change \"{}\", only model, optimizer, data.pack and "
            "checkpoint.initial; set it for all with --set, so that their numbers can be compared",
            file, number, Printable(change, 60));
     }

@@ -11,8 +11,8 @@ namespace syntra {
 namespace {
 
 constexpr const char* kNoStart =
-    "no model to start from: give --init-from a run, a checkpoint or a Hugging Face directory. "
-    "To train from scratch, give --from-scratch and describe the model in the configuration";
+    "no model to start from: use --init-from with a run, a checkpoint or a Hugging Face directory. "
+    "To train from scratch, use --from-scratch and describe the model in the configuration";
 
 // Files and --set, with the start that an option names.
 Config ReadWithStart(const ConfigOptions& options, const StartOptions& start) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "config/print.h"
 #include "convert/huggingface_config.h"
@@ -56,7 +57,7 @@ Path EmptyOutput(const Path& output) {
         "in it",
         output.string());
   }
-  if (Exists(path) && (!std::filesystem::is_directory(path) || !ListDirectory(path).empty())) {
+  if (Exists(path) && (!IsDirectory(path) || !ListDirectory(path).empty())) {
     Fail(ExitCode::kConfig, "--output {} is there already and is not empty; name a new directory",
          output.string());
   }

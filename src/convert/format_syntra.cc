@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // This program's checkpoints. What is written has parameters and no optimizer state.
 #include "base/error.h"
+#include "base/file.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
@@ -16,7 +17,7 @@ namespace {
 bool Recognizes(const Path& path) {
   const Path directory = WithoutCheckpointFile(path);
   return Exists(directory / kManifestName) || Exists(directory / kCheckpointsFolder) ||
-         (std::filesystem::is_directory(directory) && !ListCheckpoints(directory).empty());
+         (IsDirectory(directory) && !ListCheckpoints(directory).empty());
 }
 
 StoredModel Open(const Path& path, const Path& tokenizer) {

@@ -33,7 +33,7 @@ class SideStream {
 
 // Copies, clears and kernels run in the order in which they were enqueued. On a GPU these calls
 // only enqueue work and return, unless they say that they wait. If enqueued work fails, a later
-// call throws Error(kResources).
+// call throws an Error: kInternal if a kernel is at fault, else kResources.
 class Device {
  public:
   virtual ~Device() = default;

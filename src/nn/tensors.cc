@@ -61,7 +61,7 @@ Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value facto
 
 // The index of the larger of the bound and x, which is the bound's if they are equal.
 Value IsAbove(const Scope& scope, Value x, double bound) {
-  const Shape shape = scope.TypeOf(x).shape;  // a copy: recording moves the types
+  const Shape& shape = scope.TypeOf(x).shape;
   const Value column = Reshape(scope, x, {shape.size(), 1});
   const Value bounds = scope.program().FillConstant(scope.TypeOf(column), bound);
   const Value pairs = Concatenate(scope, 1, {bounds, column});

@@ -77,7 +77,8 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
   std::vector<std::string> lines = {
       fmt::format("run {}: {}", train.directory(),
                   start.step == 0
-                      ? fmt::format("{} steps of {} rows", steps, train.batch_size())
+                      ? fmt::format("{} of {}", Counted(train.steps(), "step"),
+                                    Counted(train.batch_size(), "row"))
                       : fmt::format("{} of {} steps are done", WithThousands(start.step), steps)),
       "model: " + DescribeModel(config.model(), start.parameters),
       fmt::format("data: {}; the run takes {:.3g} epochs", start.data, epochs),

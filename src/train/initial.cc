@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/finite.h"
@@ -87,8 +88,7 @@ void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& rep
   ReadAll(*initial.optimizer, initial.path, state);
   replica.Commit();
   identity->optimizer_steps_before = initial.optimizer_steps;
-  Log().info("the optimizer continues after {} steps",
-             WithThousands(identity->optimizer_steps_before));
+  Log().info("the optimizer continues after {}", Counted(identity->optimizer_steps_before, "step"));
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& rep
 // A checkpoint is not opened as a format: its configuration and tokenizer need not be sound for its
 // parameters to be used.
 std::optional<StoredModel> OpenForeign(const Path& path) {
-  if (!std::filesystem::is_directory(path)) return std::nullopt;
+  if (!IsDirectory(path)) return std::nullopt;
   const ModelFormat* format = FindFormat(path);
   if (!format || std::string_view(format->name) == kSyntraFormat.name) return std::nullopt;
   return format->open(path, {});

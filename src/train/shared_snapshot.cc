@@ -39,6 +39,7 @@ std::vector<TensorRecord> Outline(std::span<const HostTensor> state) {
 std::string SharedSnapshot::Begin(const RunPosition& position, std::span<const HostTensor> state) {
   if (!frame_) frame_ = MakeFrame(Outline(state));
   step_ = position.step;
+  save_.reset();  // which removes the directory of a save that could not be committed
   save_ = std::make_unique<SharedSave>(
       run_.directory.checkpoints(), InfoOf(run_.identity, position), *frame_,
       OptionsOf(run_.config, run_.chief->lock),

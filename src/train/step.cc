@@ -232,12 +232,20 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   // After the wait for the device: a communicator that lost a rank says so here, before anybody
   // believes what it summed.
   const auto done = Clock::now();
-  Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
+  result.phases = clock_.Seconds();
+  const auto phase = [&](StepPhase each) -> double& {
+    return result.phases[static_cast<size_t>(each)];
+  };
+  double compute_seconds = std::chrono::duration<double>(ready - begin).count();
+  if (!replica_.backend().device().is_host()) {  // so far the host has only enqueued
+    compute_seconds = phase(StepPhase::kForward) + phase(StepPhase::kBackward);
+    result.sync_seconds = phase(StepPhase::kReduce);
+  }
+  Share(note, compute_seconds, &result);
   result.sync_seconds += SecondsSince(done);
   if (trace_) trace_->Finish();
   trace_.reset();
-  result.phases = clock_.Seconds();
-  result.phases[static_cast<size_t>(StepPhase::kData)] = note.data_seconds;
+  phase(StepPhase::kData) = note.data_seconds;
   // All ranks hold the same sums, so all decide alike.
   if (result.skipped) {
     Log().warn("step {} skipped: the {} is not finite{}", step + 1,

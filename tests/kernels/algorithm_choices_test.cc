@@ -43,11 +43,18 @@ TEST(AlgorithmChoices, NoiseDoesNotDecide) {
   EXPECT_EQ(ChooseBy(choices, {1, 0.9, 0.89}, "8 x 8"), 1u);
 }
 
-TEST(AlgorithmChoices, WhatCannotBeMeasuredIsRememberedAsTheFirst) {
-  const Path file = ScratchDirectory("unmeasured") / "algorithms.json";
-  AlgorithmChoices choices(file);
+// In the run alone, whose numbers must not change: others may have the memory to measure.
+TEST(AlgorithmChoices, WhatCannotBeMeasuredIsTheFirst) {
+  const Path directory = ScratchDirectory("unmeasured");
+  const Path user = directory / "user.json", run = directory / "run.json";
+  AlgorithmChoices choices(user);
+  choices.KeepIn(run);
   EXPECT_EQ(ChooseBy(choices, {}), 0u);
-  AlgorithmChoices later(file);
+  EXPECT_EQ(Remembered(choices), 0u);
+  AlgorithmChoices other_run(user);
+  EXPECT_EQ(ChooseBy(other_run, {3, 1, 2}), 1u);
+  AlgorithmChoices later(user);
+  later.KeepIn(run);
   EXPECT_EQ(Remembered(later), 0u);
 }
 
