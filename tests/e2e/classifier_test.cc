@@ -89,7 +89,7 @@ TEST_F(Classifier, GivesTheProbabilitiesOfLabels) {
   const Outcome outcome = Run({"generate", "--json", "--checkpoint", Directory("run").string()},
                               {.input = "ea ga ja\n" + too_long + "\n"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(outcome.Says("1 lines have more tokens than the model reads")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("1 line has more tokens than the model reads")) << outcome.err;
   const std::vector<std::string> answers = Split(outcome.out, '\n');
   ASSERT_EQ(answers.size(), 3u);
   const Json answer = ParseJson(answers[0]);
@@ -113,8 +113,7 @@ TEST_F(Classifier, LinesMayHaveSeveralFields) {
   const Outcome outcome = Run(generate, {.input = "ea\tga\nea ga\n"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_TRUE(
-      outcome.Says("error: line 2 of the input has the wrong number of fields, 1; the "
-                   "task's input has 2: a, b"))
+      outcome.Says("error: line 2 of the input has 1 field, but the task's input has 2: a, b"))
       << outcome.err;
   const std::vector<std::string> answers = Split(outcome.out, '\n');
   ASSERT_EQ(answers.size(), 3u);

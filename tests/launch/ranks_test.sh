@@ -24,6 +24,7 @@ readonly KILLED='all ranks of this host have ended, but mpirun has not'
 ranks_end 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
 # The connection to another host was lost.
 ranks_end 7 '' 'exit 205'
+ranks_end 141 '' 'exit 141'
 ranks_end 7 '' 'exit 14'
 ranks_end 7 '' 'exit 255'
 ranks_end 137 '' "$RANK" 'exit 137'
