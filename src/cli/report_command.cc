@@ -38,18 +38,19 @@ void PrintText(const RunReport& report, const PlotOptions& plot) {
   fmt::print("{}: {} of {} steps{}\n", Printable(report.directory.string()),
              WithThousands(history.step), WithThousands(report.config.train().steps()),
              report.done ? ", done" : "");
-  const auto line = [](const std::string& name, const std::string& value) {
-    if (!value.empty()) fmt::print("  {:12} {}\n", name, value);
-  };
-  line("model", DescribeModel(report.config.model()));
-  line("throughput", DescribeThroughput(history));
-  line("steps", DescribePhases(history));
-  if (report.goodput) line("goodput", Describe(*report.goodput));
-  line("training", DescribeCurve(history.loss));
-  for (const auto& [name, value] : DescribeEvaluations(history)) line(name, value);
-  if (history.loss.empty() && history.validation.empty()) return;
-  fmt::print("\nLog-perplexity against step: training {}, validation o\n\n{}",
-             plot.braille ? "\u28c0\u2864\u2812\u2809" : "...",
+  Fields fields{{"model", DescribeModel(report.config.model())},
+                {"throughput", DescribeThroughput(history)},
+                {"steps", DescribePhases(history)},
+                {"goodput", report.goodput ? Describe(*report.goodput) : ""},
+                {"training", DescribeCurve(history.loss)}};
+  std::ranges::copy(DescribeEvaluations(history), std::back_inserter(fields));
+  for (const std::string& line : FieldLines(fields)) fmt::print("{}\n", line);
+  const std::string_view dots = plot.braille ? "\u28c0\u2864\u2812\u2809" : "...";
+  std::vector<std::string> curves;
+  if (!history.loss.empty()) curves.push_back(fmt::format("training {}", dots));
+  if (!history.validation.empty()) curves.push_back("validation o");
+  if (curves.empty()) return;
+  fmt::print("\nLog-perplexity against step: {}\n\n{}", Join(curves, ", "),
              Plot(history.loss, history.validation, plot));
   PrintSamples(report, static_cast<size_t>(plot.columns));
 }

@@ -141,12 +141,26 @@ std::string DescribeCurve(const Curve& curve) {
   return curve.empty() ? "none yet" : DescribePoints(curve, 4, "lowest", LowestOf(curve));
 }
 
-std::vector<std::pair<std::string, std::string>> DescribeEvaluations(const RunHistory& history) {
-  std::vector<std::pair<std::string, std::string>> lines;
+Fields DescribeEvaluations(const RunHistory& history) {
+  Fields fields;
   if (!history.validation.empty() || history.metrics.empty()) {
-    lines.emplace_back("validation", DescribeCurve(history.validation));
+    fields.emplace_back("validation", DescribeCurve(history.validation));
   }
-  for (const auto& [name, curve] : history.metrics) lines.emplace_back(name, DescribeMetric(curve));
+  for (const auto& [name, curve] : history.metrics) {
+    fields.emplace_back(name, DescribeMetric(curve));
+  }
+  return fields;
+}
+
+std::vector<std::string> FieldLines(const Fields& fields) {
+  size_t width = 0;
+  for (const auto& [name, value] : fields) {
+    if (!value.empty()) width = std::max(width, name.size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : fields) {
+    if (!value.empty()) lines.push_back(fmt::format("  {:{}}  {}", name, width, value));
+  }
   return lines;
 }
 

@@ -74,8 +74,7 @@ class View {
 
   std::vector<std::string> Lines() && {
     Title();
-    if (!run_.report.history.loss.empty()) Numbers();
-    Ranks();
+    for (const std::string& line : FieldLines(Numbers())) Add(line);
     const int log = std::min<int>(static_cast<int>(run_.log.size()), kLogLines);
     const int header = static_cast<int>(lines_.size());
     // An empty line above the curve and one above the log; the curve has a line of steps below it.
@@ -95,10 +94,6 @@ class View {
     lines_.push_back(colored ? color + fitting + "\033[0m" : fitting);
   }
 
-  void Field(const std::string& name, const std::string& value) {
-    if (!value.empty()) Add(fmt::format("  {:12} {}", name, value));
-  }
-
   void Title() {
     const RunHistory& history = run_.report.history;
     const int64_t steps = run_.report.config.train().steps();
@@ -114,37 +109,48 @@ class View {
     Add("  " + state.text, state.bad ? "\033[31m" : "");
   }
 
-  void Numbers() {
+  Fields Numbers() const {
+    const RunHistory& history = run_.report.history;
+    const Fields ranks{{"ranks", Ranks()}};
+    if (history.loss.empty()) return ranks;
+    Fields fields{
+        {"speed", Speed()},
+        {"steps", DescribePhases(history)},
+        {"goodput", run_.report.goodput ? Describe(*run_.report.goodput) : ""},
+        {"training",
+         fmt::format("{:.4f}, gradient norm {:.3g}, learning rate {:.3g}{}", history.loss.back().y,
+                     LastIn(history, "grad_norm"), LastIn(history, "learning_rate"),
+                     history.skipped > 0
+                         ? fmt::format(", {} skipped", WithThousands(history.skipped))
+                         : "")}};
+    std::ranges::copy(DescribeEvaluations(history), std::back_inserter(fields));
+    std::ranges::copy(ranks, std::back_inserter(fields));
+    return fields;
+  }
+
+  std::string Speed() const {
     const RunHistory& history = run_.report.history;
     const double seconds = RecentMean(history, "seconds");
     const int64_t left = run_.report.config.train().steps() - history.step;
-    std::string rate = fmt::format("{} tokens/s, {:.3g} s a step",
+    std::string text = fmt::format("{} tokens/s, {:.3g} s a step",
                                    HumanCount(RecentMean(history, "tokens_per_second")), seconds);
     if (left > 0 && !run_.holder.empty()) {
-      rate += fmt::format(", {} of steps left", HumanDuration(static_cast<double>(left) * seconds));
+      text += fmt::format(", {} of steps left", HumanDuration(static_cast<double>(left) * seconds));
     }
     if (std::isfinite(history.last_time)) {
-      rate += fmt::format("; last line {} ago",
+      text += fmt::format("; last line {} ago",
                           HumanDuration(std::max(0.0, options_.now - history.last_time)));
     }
-    Field("speed", rate);
-    Field("steps", DescribePhases(history));
-    if (run_.report.goodput) Field("goodput", Describe(*run_.report.goodput));
-    Field("training",
-          fmt::format("{:.4f}, gradient norm {:.3g}, learning rate {:.3g}{}", history.loss.back().y,
-                      LastIn(history, "grad_norm"), LastIn(history, "learning_rate"),
-                      history.skipped > 0
-                          ? fmt::format(", {} skipped", WithThousands(history.skipped))
-                          : ""));
-    for (const auto& [name, value] : DescribeEvaluations(history)) Field(name, value);
+    return text;
   }
 
-  void Ranks() {
+  // Empty before the first start.
+  std::string Ranks() const {
     const RunHistory& history = run_.report.history;
     const auto& events = run_.report.events;
     const auto last = std::find_if(events.rbegin(), events.rend(),
                                    [](const RunEvent& event) { return event.name == "start"; });
-    if (last == events.rend()) return;
+    if (last == events.rend()) return "";
     const double ranks = NumberIn(last->facts, "ranks");
     std::string text = std::isfinite(ranks) ? fmt::format("{:.0f}", ranks) : "?";
     if (history.slowest_rank >= 0) {
@@ -153,7 +159,7 @@ class View {
           "{:.3g} s",
           history.slowest_rank, history.slowest_seconds, history.median_seconds);
     }
-    Field("ranks", text);
+    return text;
   }
 
   void Curves(int rows) {

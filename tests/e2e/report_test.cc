@@ -47,10 +47,10 @@ TEST_F(Reports, TextAndJson) {
   const Arguments arguments{"report", Directory("run").string()};
   const Outcome ascii = Run(arguments, {.environment = {"LC_ALL=C"}});
   const std::string expected = Directory("run").string() + R"(: 6 of 6 steps, done
-  model        2+2 layers of width 32, random + dot_product; 53.8k parameters
-  throughput   2.0k tokens/s, MFU 25.0%; 30s in 6 steps
-  training     9.0000 at step 1, 4.0000 at step 6
-  validation   9.0000 at step 0, 3.0000 at step 6
+  model       2+2 layers of width 32, random + dot_product; 53.8k parameters
+  throughput  2.0k tokens/s, MFU 25.0%; 30s in 6 steps
+  training    9.0000 at step 1, 4.0000 at step 6
+  validation  9.0000 at step 0, 3.0000 at step 6
 
 Log-perplexity against step: training ..., validation o
 
@@ -146,12 +146,13 @@ TEST_F(Reports, MetricsOfTasks) {
   }
   ReplaceFileDurably(Directory("run") / "metrics.jsonl", metrics);
   const std::string expected =
-      "  cola/matthews 10.00 at step 0, 30.00 at step 6, highest 40.50 at step 3";
+      "\n  cola/matthews  10.00 at step 0, 30.00 at step 6, highest 40.50 at step 3\n";
   for (const Arguments& command : {Arguments{"report"}, Arguments{"watch", "--once"}}) {
     Arguments whole = command;
     whole.push_back(Directory("run").string());
     const Outcome outcome = Run(whole);
     EXPECT_THAT(outcome.out, HasSubstr(expected));
+    EXPECT_THAT(outcome.out, HasSubstr("\n  training       2.0000"));  // values under one another
     EXPECT_THAT(outcome.out, Not(HasSubstr("  validation ")));
   }
   const Json last = Report("run").at("metrics").at("cola/matthews").at("last");

@@ -35,9 +35,9 @@ TEST_F(Watch, OnceShowsHowTheRunStands) {
   const std::string view = Once("run", {"LC_ALL=C"});
   EXPECT_THAT(view, testing::StartsWith("step 6 of 6, 100.0%  " + Directory("run").string() +
                                         "\n  done\n"));
-  EXPECT_THAT(view, HasSubstr("\n  speed        "));
-  EXPECT_THAT(view, HasSubstr("\n  goodput      "));
-  EXPECT_THAT(view, HasSubstr("\n  ranks        1\n"));
+  EXPECT_THAT(view, HasSubstr("\n  speed       "));
+  EXPECT_THAT(view, HasSubstr("\n  goodput     "));
+  EXPECT_THAT(view, HasSubstr("\n  ranks       1\n"));
   EXPECT_THAT(view, HasSubstr(" info goodput: "));  // the log
   EXPECT_THAT(view, HasSubstr(" |"));               // the curve's axis
   EXPECT_THAT(view, Not(HasSubstr("\033")));

@@ -26,7 +26,7 @@ if command -v prterun >/dev/null; then not_found=183 only_ranks=lib/libprrte.so;
 
 # pretrain DIRECTORY LAUNCHER...: trains on the sample for a few steps.
 pretrain() {
-  run 0 'after 2 steps' "${@:2}" bin/syntra pretrain --config configs/quickstart.textproto \
+  run 0 '2 of 2 steps' "${@:2}" bin/syntra pretrain --config configs/quickstart.textproto \
     --set train.directory="$SCRATCH/$1" --set train.steps=2 --set optimizer.schedule.warmup_steps=1
 }
 
