@@ -38,11 +38,11 @@ void PrintText(const RunReport& report, const PlotOptions& plot) {
   fmt::print("{}: {} of {} steps{}\n", Printable(report.directory.string()),
              WithThousands(history.step), WithThousands(report.config.train().steps()),
              report.done ? ", done" : "");
-  Fields fields{{"model", DescribeModel(report.config.model())},
-                {"throughput", DescribeThroughput(history)},
-                {"steps", DescribePhases(history)},
-                {"goodput", report.goodput ? Describe(*report.goodput) : ""},
-                {"training", DescribeCurve(history.loss)}};
+  NamedTexts fields{{"model", DescribeModel(report.config.model())},
+                    {"throughput", DescribeThroughput(history)},
+                    {"steps", DescribePhases(history)},
+                    {"goodput", report.goodput ? Describe(*report.goodput) : ""},
+                    {"training", DescribeCurve(history.loss)}};
   std::ranges::copy(DescribeEvaluations(history), std::back_inserter(fields));
   for (const std::string& line : FieldLines(fields)) fmt::print("{}\n", line);
   const std::string_view dots = plot.braille ? "\u28c0\u2864\u2812\u2809" : "...";

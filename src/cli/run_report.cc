@@ -141,8 +141,8 @@ std::string DescribeCurve(const Curve& curve) {
   return curve.empty() ? "none yet" : DescribePoints(curve, 4, "lowest", LowestOf(curve));
 }
 
-Fields DescribeEvaluations(const RunHistory& history) {
-  Fields fields;
+NamedTexts DescribeEvaluations(const RunHistory& history) {
+  NamedTexts fields;
   if (!history.validation.empty() || history.metrics.empty()) {
     fields.emplace_back("validation", DescribeCurve(history.validation));
   }
@@ -152,7 +152,7 @@ Fields DescribeEvaluations(const RunHistory& history) {
   return fields;
 }
 
-std::vector<std::string> FieldLines(const Fields& fields) {
+std::vector<std::string> FieldLines(const NamedTexts& fields) {
   size_t width = 0;
   for (const auto& [name, value] : fields) {
     if (!value.empty()) width = std::max(width, name.size());

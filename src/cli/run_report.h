@@ -36,12 +36,12 @@ Config ConfigOfRun(const Path& directory);
 std::string DescribeThroughput(const RunHistory& history);
 // "10.3820 at step 0, 5.7410 at step 400".
 std::string DescribeCurve(const Curve& curve);
-// Names and values.
-using Fields = std::vector<std::pair<std::string, std::string>>;
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 // The log-perplexity on the validation split, and the metrics of tasks.
-Fields DescribeEvaluations(const RunHistory& history);
+NamedTexts DescribeEvaluations(const RunHistory& history);
 // "  name  value" for each field whose value is not empty, with the values under one another.
-std::vector<std::string> FieldLines(const Fields& fields);
+std::vector<std::string> FieldLines(const NamedTexts& fields);
 // The least of its finite values; the first point if there is none. `curve` is not empty.
 PlotPoint LowestOf(const Curve& curve);
 

@@ -109,11 +109,11 @@ class View {
     Add("  " + state.text, state.bad ? "\033[31m" : "");
   }
 
-  Fields Numbers() const {
+  NamedTexts Numbers() const {
     const RunHistory& history = run_.report.history;
-    const Fields ranks{{"ranks", Ranks()}};
+    const NamedTexts ranks{{"ranks", Ranks()}};
     if (history.loss.empty()) return ranks;
-    Fields fields{
+    NamedTexts fields{
         {"speed", Speed()},
         {"steps", DescribePhases(history)},
         {"goodput", run_.report.goodput ? Describe(*run_.report.goodput) : ""},
