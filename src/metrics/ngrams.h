@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of n words, which BLEU and ROUGE count.
+// Runs of n words, or of n characters, which BLEU, ROUGE and chrF count.
 #pragma once
 
 #include <cstdint>

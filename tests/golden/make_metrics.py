@@ -268,9 +268,11 @@ def text_cases(random_numbers: random.Random) -> Iterator[Case]:
         streams = [list(stream) for stream in itertools.zip_longest(*accepted)]
         bleu = {name: in_percent(METRICS.bleu(streams, texts, tokenizer=tokenizer), (name,))
                 for name, tokenizer in (("bleu", "intl"), ("bleu_13a", "13a"))}
+        chrf = METRICS.sacrebleu.CHRF().corpus_score(texts, streams).score
         rouge = METRICS.rouge(["\n|||".join(answers) for answers in accepted], texts)
         yield {"what": what, "texts": texts, "accepted": accepted,
-               "metrics": {**bleu, "rouge": in_percent(rouge, ("rouge1", "rouge2", "rougeLsum"))}}
+               "metrics": {**bleu, "chrf": {"chrf": chrf},
+                           "rouge": in_percent(rouge, ("rouge1", "rouge2", "rougeLsum"))}}
 
 
 def words_of_texts() -> Iterator[tuple[str, list[str], list[str]]]:
