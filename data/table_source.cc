@@ -116,4 +116,13 @@ Digest TableSource::ContentDigest() const {
   return digest.Finish();
 }
 
+std::shared_ptr<const TableSource> MakeTable(const std::string& name,
+                                             std::span<const TextPair> pairs,
+                                             const DataConfig& config, const Tokenizer& tokenizer) {
+  const bool classes = !pairs.empty() && pairs.front().class_id;
+  return std::make_shared<TableSource>(name, pairs, tokenizer,
+                                       MakeObjective(classes ? "classification" : "text_to_text",
+                                                     ObjectiveSettings::From(config, tokenizer)));
+}
+
 }  // namespace syntra

@@ -47,4 +47,10 @@ class TableSource : public ExampleSource {
   int64_t cut_count_ = 0;
 };
 
+// A table of pairs as a model learns them: with the objective that takes them, which is that of
+// classes if the pairs have class ids.
+std::shared_ptr<const TableSource> MakeTable(const std::string& name,
+                                             std::span<const TextPair> pairs,
+                                             const DataConfig& config, const Tokenizer& tokenizer);
+
 }  // namespace syntra

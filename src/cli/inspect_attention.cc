@@ -2,6 +2,7 @@
 // syntra inspect attention
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <regex>
 
@@ -31,8 +32,7 @@ struct AttentionOptions {
 
 ValidationData ExamplesOf(const LoadedModel& loaded, std::span<const TextPair> pairs) {
   const DataConfig& data = loaded.config.data();
-  auto objective = MakeObjective("text_to_text", ObjectiveSettings::From(data, *loaded.tokenizer));
-  return {std::make_shared<TableSource>("examples", pairs, *loaded.tokenizer, std::move(objective)),
+  return {MakeTable("examples", pairs, data, *loaded.tokenizer),
           RowPacking::OfExamples(data, ArchitectureOf(loaded.config.model()).layout())};
 }
 
@@ -41,11 +41,9 @@ std::vector<TextPair> PairsOfTasks(std::span<const TaskData> tasks, int64_t coun
   std::vector<TextPair> pairs;
   for (const TaskData& task : tasks) {
     for (const TaskSplitData& split : task.validation) {
-      for (const TaskExample& example : split.examples) {
-        if (std::ssize(pairs) == count) return pairs;
-        pairs.push_back({example.inputs, example.targets});
-        if (task.first_class > 0) pairs.back().class_id = task.first_class;
-      }
+      const int64_t more = std::min(count - std::ssize(pairs), std::ssize(split.examples));
+      const auto first = std::span(split.examples).first(more);
+      std::ranges::move(PairsOf(first, task.first_class), std::back_inserter(pairs));
     }
   }
   if (pairs.empty()) FailWithoutSplit(TaskSplit::Use::kValidation);

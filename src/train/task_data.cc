@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/mixture.h"
-#include "data/table_source.h"
 #include "train/task_classes.h"
 #include "train/task_labels.h"
 
@@ -40,17 +39,8 @@ class TrainingExamples {
   TrainingExamples(const DataConfig& config, const Tokenizer& tokenizer)
       : config_(config), tokenizer_(tokenizer) {}
 
-  // `first_class`: TaskData::first_class.
-  void Add(const std::string& name, std::span<const TaskExample> examples, int32_t first_class) {
-    const bool classes = first_class > 0;
-    std::vector<TextPair> pairs;
-    for (const TaskExample& example : examples) {
-      pairs.push_back({example.inputs, example.targets});
-      if (classes) pairs.back().class_id = first_class + static_cast<int32_t>(example.expected);
-    }
-    auto objective = MakeObjective(classes ? "classification" : "text_to_text",
-                                   ObjectiveSettings::From(config_, tokenizer_));
-    const auto table = std::make_shared<TableSource>(name, pairs, tokenizer_, std::move(objective));
+  void Add(const std::string& name, std::span<const TextPair> pairs) {
+    const auto table = MakeTable(name, pairs, config_, tokenizer_);
     cut_ += table->cut_count();
     sources_.push_back(table);
   }
@@ -66,6 +56,17 @@ class TrainingExamples {
 };
 
 }  // namespace
+
+std::vector<TextPair> PairsOf(std::span<const TaskExample> examples, int32_t first_class) {
+  std::vector<TextPair> pairs;
+  for (const TaskExample& example : examples) {
+    pairs.push_back({example.inputs, example.targets});
+    if (first_class > 0) {
+      pairs.back().class_id = first_class + static_cast<int32_t>(example.expected);
+    }
+  }
+  return pairs;
+}
 
 void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks) {
   const TaskFolder folder = TaskFolderOf(config.data());
@@ -128,7 +129,7 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
       entry.training_examples = static_cast<int64_t>(examples.size());
       entry.majority_answer = MajorityAnswer(*entry.task, examples);
       if (alive) alive();
-      training.Add(entry.name(), examples, entry.first_class);
+      training.Add(entry.name(), PairsOf(examples, entry.first_class));
       if (alive) alive();
     }
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/table_source.h"
 #include "data/training_data.h"
 #include "tasks/task.h"
 
@@ -28,6 +29,9 @@ struct TaskData {
 
   const std::string& name() const { return task->traits().name; }
 };
+
+// As a model learns them; `first_class`: TaskData::first_class.
+std::vector<TextPair> PairsOf(std::span<const TaskExample> examples, int32_t first_class);
 
 // Whether these tasks of a configuration can be learned, as far as can be known without reading
 // them through: files for training and validation are there and begin with examples, and the model
