@@ -74,8 +74,7 @@ inline constexpr Command kCommands[] = {
      SetUpSlurm, "my.textproto --nodes 2 --time 12:00:00 > my.sbatch"},
     {"inspect",
      "Show training examples, what a model reads, the tensors of a checkpoint, what takes memory, "
-     "or "
-     "each rank's share of the parameters",
+     "or each rank's share of the parameters",
      SetUpInspect},
     {"tokenizer", "Train a SentencePiece model; turn lines into token ids and back",
      SetUpTokenizer},

@@ -68,8 +68,7 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
   if (std::isnan(estimate.step)) {
     fmt::print(
         "time of a step: no estimate, as {}; syntra bench measures it, and --nodes predicts it "
-        "with "
-        "the figures of a cluster, e.g. configs/clusters/h200.textproto\n",
+        "with the figures of a cluster, e.g. configs/clusters/h200.textproto\n",
         estimate.unknown_because);
     return;
   }

@@ -111,8 +111,7 @@ class View {
 
   NamedTexts Numbers() const {
     const RunHistory& history = run_.report.history;
-    const NamedTexts ranks{{"ranks", Ranks()}};
-    if (history.loss.empty()) return ranks;
+    if (history.loss.empty()) return {{"ranks", Ranks()}};
     NamedTexts fields{
         {"speed", Speed()},
         {"steps", DescribePhases(history)},
@@ -124,7 +123,7 @@ class View {
                          ? fmt::format(", {} skipped", WithThousands(history.skipped))
                          : "")}};
     std::ranges::copy(DescribeEvaluations(history), std::back_inserter(fields));
-    std::ranges::copy(ranks, std::back_inserter(fields));
+    fields.emplace_back("ranks", Ranks());
     return fields;
   }
 

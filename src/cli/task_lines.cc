@@ -80,8 +80,7 @@ void TaskLines::WarnOfCut() const {
   if (cut_ == 0) return;
   Log().warn(
       "{} more tokens than the model reads (its data.input_length); what is beyond was left out, "
-      "as "
-      "in training",
+      "as in training",
       cut_ == 1 ? "1 line has" : WithThousands(cut_) + " lines have");
 }
 

@@ -28,9 +28,9 @@ void Add(const std::vector<std::string>& predicted,
         most[ngram] = std::max(most[ngram], count);
       }
     }
-    counts->right[n - 1] += CommonNGrams(CountNGrams(predicted, n), most);
-    if (predicted.size() >= n)
-      counts->found[n - 1] += std::ssize(predicted) + 1 - std::ptrdiff_t(n);
+    const NGrams found = CountNGrams(predicted, n);
+    counts->right[n - 1] += CommonNGrams(found, most);
+    counts->found[n - 1] += TotalNGrams(found);
   }
   counts->length += std::ssize(predicted);
   // The shorter of two that are as near.

@@ -30,18 +30,12 @@ RunsByLength RunsOf(std::string_view text) {
   return runs;
 }
 
-int64_t Total(const NGrams& runs) {
-  int64_t total = 0;
-  for (const auto& [run, count] : runs) total += count;
-  return total;
-}
-
 // Where the accepted text is too short for a run, the predicted text's runs do not count.
 CountsByLength Compare(const RunsByLength& predicted, const RunsByLength& accepted) {
   CountsByLength counts;
   for (size_t i = 0; i < kLongest; ++i) {
-    counts[i] = {.predicted = accepted[i].empty() ? 0 : Total(predicted[i]),
-                 .accepted = Total(accepted[i]),
+    counts[i] = {.predicted = accepted[i].empty() ? 0 : TotalNGrams(predicted[i]),
+                 .accepted = TotalNGrams(accepted[i]),
                  .both = CommonNGrams(predicted[i], accepted[i])};
   }
   return counts;

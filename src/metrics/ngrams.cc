@@ -13,6 +13,12 @@ NGrams CountNGrams(std::span<const std::string> words, size_t n) {
   return counts;
 }
 
+int64_t TotalNGrams(const NGrams& ngrams) {
+  int64_t total = 0;
+  for (const auto& [ngram, count] : ngrams) total += count;
+  return total;
+}
+
 int64_t CommonNGrams(const NGrams& a, const NGrams& b) {
   int64_t common = 0;
   for (const auto& [ngram, count] : a) {

@@ -14,6 +14,8 @@ namespace syntra {
 using NGrams = std::map<std::string, int64_t>;
 NGrams CountNGrams(std::span<const std::string> words, size_t n);
 
+// How many runs there are.
+int64_t TotalNGrams(const NGrams& ngrams);
 // How many runs both have: each as often as in the one that has fewer of it.
 int64_t CommonNGrams(const NGrams& a, const NGrams& b);
 

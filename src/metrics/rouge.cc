@@ -50,8 +50,7 @@ struct Text {
 
 double NGramF1(const Text& predicted, const Text& accepted, size_t n) {
   const auto count = [n](const Text& text) {
-    return static_cast<double>(
-        std::max<std::ptrdiff_t>(0, std::ssize(text.words) + 1 - std::ptrdiff_t(n)));
+    return static_cast<double>(TotalNGrams(text.ngrams[n - 1]));
   };
   const int64_t both = CommonNGrams(predicted.ngrams[n - 1], accepted.ngrams[n - 1]);
   return F1Score(static_cast<double>(both), count(predicted), count(accepted));
