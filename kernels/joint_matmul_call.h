@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/joined.h"
+#include "kernels/joined_matrix.h"
 #include "kernels/matmul_call.h"
 
 namespace syntra {
@@ -94,13 +94,13 @@ inline JointProduct ProductOfMatrix(const OpCall& whole, size_t i) {
 }
 
 // A kernel that computes the products one after the other. `bind` binds a call of matmul;
-// run(arguments, copies, to, from) joins matrices (Joined::Join).
+// run(arguments, copies, to, from) joins matrices (JoinedMatrix::Join).
 template <typename Bind, typename Run>
 BoundKernel BindJointProducts(const std::vector<JointProduct>& products, const Bind& bind,
                               const Run& run) {
   struct Part {
     JointProduct product;
-    Joined joined;
+    JoinedMatrix joined;
     BoundKernel kernel;
     size_t workspace;  // of `kernel`
 
@@ -127,7 +127,8 @@ BoundKernel BindJointProducts(const std::vector<JointProduct>& products, const B
     Part& part = parts.emplace_back(Part{product, {}, {}, 0});
     std::vector<TensorType>& inputs = part.product.call.inputs;
     const std::span gradients = std::span(inputs).last(product.joined);
-    if (product.joined > 0) part.joined = Joined(gradients, product.matmul.problem.ab, layout);
+    if (product.joined > 0)
+      part.joined = JoinedMatrix(gradients, product.matmul.problem.ab, layout);
     if (product.joined > 0) inputs[0].dtype = product.matmul.problem.ab;
     inputs.resize(inputs.size() - product.joined);
     part.kernel = bind(part.product.call, product.matmul);

@@ -16,7 +16,7 @@ struct Piece {
 };
 
 // The part [begin, begin + length) of an axis of the output, or of input 0.
-struct Window {
+struct AxisRange {
   int axis;
   int64_t begin, length;
 
@@ -27,15 +27,15 @@ struct Window {
   }
 };
 
-// The output's window is a copy of the whole input, or zeros.
-inline Piece PieceInto(const OpCall& call, const Window& window, int input) {
+// The range of the output is a copy of the whole input, or zeros.
+inline Piece PieceInto(const OpCall& call, const AxisRange& range, int input) {
   const TensorType& y = call.outputs[0];
-  const Shape shape = window.Of(y.shape);
+  const Shape shape = range.Of(y.shape);
   const bool zeros = input == Piece::kZeros;
   Piece piece{StridedCall::Copy(shape, y.dtype, DenseStrides(y.shape),
                                 zeros ? Strides{} : DenseStrides(shape)),
               input};
-  piece.copy.y_offset = window.begin * DenseStrides(y.shape)[window.axis];
+  piece.copy.y_offset = range.begin * DenseStrides(y.shape)[range.axis];
   piece.copy.accumulate = Accumulates(call, 0);
   return piece;
 }

@@ -11,7 +11,7 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/transposed_gemm.h"
-#include "kernels/joined.h"
+#include "kernels/joined_matrix.h"
 #include "kernels/matmul_call.h"
 #include "kernels/operands.h"
 
@@ -42,9 +42,8 @@ Operand WholeB(const OpCall& call, const MatmulCall& matmul, WorkspaceLayout& la
     return [b = Converted(call.inputs[1], wanted, cpu_copy, layout)](
                const KernelArguments& arguments) { return b.Run(arguments, 1); };
   }
-  return [b = Joined(PartsOfB(call, matmul), wanted, layout)](const KernelArguments& arguments) {
-    return b.Join(arguments, 1, RunCopies);
-  };
+  return [b = JoinedMatrix(PartsOfB(call, matmul), wanted, layout)](
+             const KernelArguments& arguments) { return b.Join(arguments, 1, RunCopies); };
 }
 
 struct Product {

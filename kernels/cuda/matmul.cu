@@ -15,7 +15,7 @@
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/matmul_hopper.h"
 #include "kernels/cuda/strided.h"
-#include "kernels/joined.h"
+#include "kernels/joined_matrix.h"
 
 namespace syntra {
 namespace {
@@ -26,7 +26,7 @@ class OperandB {
   OperandB(const OpCall& call, const MatmulCall& matmul, WorkspaceLayout& layout) {
     const std::span parts = std::span(call.inputs).subspan(1, matmul.b_parts);
     if (matmul.b_parts > 1) {
-      joined_ = Joined(parts, matmul.problem.ab, layout);
+      joined_ = JoinedMatrix(parts, matmul.problem.ab, layout);
     } else {
       converted_.emplace(parts[0], matmul.problem.ab, cuda_copy, layout);
     }
@@ -40,7 +40,7 @@ class OperandB {
 
  private:
   std::optional<Converted> converted_;
-  Joined joined_;
+  JoinedMatrix joined_;
 };
 
 struct Operands {

@@ -50,7 +50,7 @@ class EventLog {
 
   std::function<WallClock::time_point()> now_;
   std::map<std::string, int64_t> earlier_;
-  OpenLines lines_;
+  LineAppender lines_;
 };
 
 struct RunEvent {

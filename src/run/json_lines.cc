@@ -128,8 +128,8 @@ int64_t IntegerIn(const Json& line, const std::string& name, int64_t otherwise) 
   return std::abs(value) <= kMostExact ? static_cast<int64_t>(value) : otherwise;
 }
 
-OpenLines::OpenLines(const Path& path, const std::function<bool(std::string_view)>& keeps,
-                     const std::function<void(std::string_view)>& removed)
+LineAppender::LineAppender(const Path& path, const std::function<bool(std::string_view)>& keeps,
+                           const std::function<void(std::string_view)>& removed)
     : last_time(TryToCutLines(path, keeps, removed)), file(path) {}
 
 std::optional<std::string_view> LineFollower::Next() {

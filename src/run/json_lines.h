@@ -46,12 +46,12 @@ struct ResumePoint {
 };
 
 // A file of lines, open to append more.
-struct OpenLines {
+struct LineAppender {
   // First removes the end of the file: everything from the first line that is not kept, and a last
   // line that a crash cut short. `removed` is called with each whole line that is removed. Problems
   // are warnings.
-  OpenLines(const Path& path, const std::function<bool(std::string_view line)>& keeps,
-            const std::function<void(std::string_view line)>& removed = {});
+  LineAppender(const Path& path, const std::function<bool(std::string_view line)>& keeps,
+               const std::function<void(std::string_view line)>& removed = {});
 
   double last_time = NAN;  // of the last whole line that was there
   AppendFile file;

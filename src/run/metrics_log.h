@@ -44,7 +44,7 @@ class MetricsLog {
   std::function<WallClock::time_point()> now_;
   LostSteps lost_;
   int64_t repeated_ = -1;  // the step of the evaluation that is made again; -1: there is none
-  OpenLines lines_;
+  LineAppender lines_;
 };
 
 }  // namespace syntra

@@ -35,7 +35,7 @@ class SampleLog {
   void Sync() const { lines_.file.Sync(); }
 
  private:
-  OpenLines lines_;
+  LineAppender lines_;
 };
 
 // In the order of the file; none if there is no such file.

@@ -305,7 +305,7 @@ std::string DeclaredName(const std::string& line) {
   static const std::regex type(
       R"(^(?:struct|class|enum class|enum|using) (\w+)(?: final)? *[:={].*)");
   static const std::regex other(
-      R"(^(?:\[\[\w+\]\] )?(?!return|namespace|template|TEST)\w[\w:<>,&* ]*[ *&](\w+)[({=;\[ ].*)");
+      R"(^(?:\[\[\w+\]\] )?(?!return|namespace|template|TEST|class |struct |union |enum )\w[\w:<>,&* ]*[ *&](\w+)(?:[({=;\[]| [{=]).*)");
   std::smatch match;
   if (std::regex_match(line, match, type) || std::regex_match(line, match, other)) return match[1];
   return "";
@@ -387,11 +387,12 @@ std::string DefinedType(const std::string& line) {
 }
 
 // A program may be linked from any of them, and one name for two types is then undefined behaviour
-// of which no linker says a word. A header that is compiled for each set of instructions defines
-// its types in a namespace for each.
+// of which no linker says a word; a function with the name of a type hides that type in every file
+// that includes both. A header that is compiled for each set of instructions defines its types in a
+// namespace for each.
 TEST(Names, OfTypesDifferInAllHeaders) {
   static const std::regex opened(R"(^namespace ([\w:]+) \{$)"), closed(R"(^\}  // namespace .*)");
-  std::map<std::string, fs::path> headers;
+  std::map<std::string, fs::path> types, others;
   for (const fs::path& path : Files()) {
     if (path.extension() != ".h" || path.string().starts_with("tests/")) continue;
     std::vector<std::string> namespaces;
@@ -399,18 +400,24 @@ TEST(Names, OfTypesDifferInAllHeaders) {
       std::smatch match;
       if (std::regex_match(line, match, opened)) namespaces.push_back(match[1].str() + "::");
       if (std::regex_match(line, closed) && !namespaces.empty()) namespaces.pop_back();
-      std::string name = DefinedType(line);
+      const bool is_type = !DefinedType(line).empty();
+      std::string name = is_type ? DefinedType(line) : DeclaredName(line);
       if (name.empty()) continue;
       for (const std::string& outer : namespaces | std::views::reverse) name.insert(0, outer);
-      const auto [other, is_new] = headers.emplace(name, path);
-      EXPECT_TRUE(is_new || other->second == path)
+      const auto [other, is_new] = (is_type ? types : others).emplace(name, path);
+      EXPECT_TRUE(!is_type || is_new || other->second == path)
           << name << " is a type of " << other->second << " and of " << path;
     }
   }
-  for (const char* name : {"syntra::Error", "syntra::attention::Workspace"}) {
-    EXPECT_TRUE(headers.contains(name)) << name;
+  for (const auto& [name, path] : others) {
+    const auto type = types.find(name);
+    EXPECT_TRUE(type == types.end()) << name << " of " << path << " is a type of " << type->second;
   }
-  EXPECT_GT(headers.size(), 400u);
+  for (const char* name : {"syntra::Error", "syntra::attention::Workspace"}) {
+    EXPECT_TRUE(types.contains(name)) << name;
+  }
+  EXPECT_TRUE(others.contains("syntra::Fail"));
+  EXPECT_GT(types.size(), 400u);
 }
 
 TEST(Comments, PutNothingOff) {

@@ -10,11 +10,11 @@
 
 namespace syntra {
 
-class Joined {
+class JoinedMatrix {
  public:
-  Joined() = default;  // there is nothing to join
+  JoinedMatrix() = default;  // there is nothing to join
   // `parts`: the matrices, which may have a pitch; `wanted`: the element type of the whole.
-  Joined(std::span<const TensorType> parts, DType wanted, WorkspaceLayout& layout) {
+  JoinedMatrix(std::span<const TensorType> parts, DType wanted, WorkspaceLayout& layout) {
     const int64_t columns = ColumnsSideBySide(parts);
     for (const TensorType& part : parts) {
       const Shape shape = {part.shape.rows(), part.shape[-1]};
