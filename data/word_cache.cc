@@ -18,11 +18,13 @@ namespace {
 
 using tokenizer::ModelFile;
 
-// Largest number of words in the caches of all threads together: three quarters of 64 MiB. In an
-// English corpus words that are not among the first are rare.
-constexpr size_t kMaxWords = size_t{3} << 18;
+// Largest number of words in a thread's cache, half of 8 MiB. More words make encoding slower: a
+// table of 64 MiB misses fewer words, but lies in memory, which the system must first find.
+constexpr size_t kMaxWords = size_t{1} << 16;
+// The same for all threads together.
+constexpr size_t kMaxWordsOfThreads = 12 * kMaxWords;
 // New words that SentencePiece checks: the first kFirstChecked, then one of every kBetweenChecks.
-constexpr uint64_t kFirstChecked = 1024, kBetweenChecks = 64;
+constexpr uint64_t kFirstChecked = 1024, kBetweenChecks = 256;
 // SentencePiece takes about 250 bytes of memory a byte, and some time.
 constexpr size_t kMaxCheckedBytes = 4096;
 constexpr size_t kMaxKeptBytes = size_t{1} << 20;  // a larger buffer for normal forms is freed
@@ -239,7 +241,7 @@ bool WordCache::AgreesWithSentencePiece(std::string_view word) {
 }
 
 const Word* WordCache::Remember(const WordKey& key) {
-  if (words_.size() >= kMaxWords / ThreadCount()) return nullptr;
+  if (words_.size() >= std::min(kMaxWords, kMaxWordsOfThreads / ThreadCount())) return nullptr;
   segmenter_.SegmentToKeep(normal_, &kept_);
   // Ids then tell the scores.
   if (kept_.ids.size() > Word::kMostIds || kept_.has_unknown) return nullptr;

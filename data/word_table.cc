@@ -6,7 +6,7 @@
 namespace syntra {
 namespace {
 
-constexpr size_t kGrowth = 4;  // from 64 KiB to the 64 MiB of a large corpus in five steps
+constexpr size_t kGrowth = 4;  // from 32 KiB to the 8 MiB of a large corpus in four steps
 
 }  // namespace
 

@@ -47,7 +47,7 @@ static_assert(sizeof(Word) == 64);
 
 class WordTable {
  public:
-  WordTable() : memory_(1024 * sizeof(Word), kPurpose) {}
+  WordTable() : memory_(512 * sizeof(Word), kPurpose) {}
   WordTable(const WordTable& other);
   WordTable& operator=(const WordTable&) = delete;
 

@@ -20,6 +20,7 @@ struct SaveOptions {
   // Bound of a shard; a larger tensor has a shard of its own.
   int64_t shard_bytes = int64_t{512} << 20;
   bool verify = true;  // read everything back before committing
+  bool log = true;     // the checkpoint's path, and how long it took
   // Called when all is written, before the checkpoint gets its name. An exception that it throws
   // ends the save.
   std::function<void()> before_commit = {};

@@ -149,6 +149,7 @@ void CommitDirectory(const Path& building, const Path& root, const Manifest& man
   if (options.before_commit) options.before_commit();
   PutInPlace(building, final_path);
   PruneCheckpoints(root, step, options);
+  if (!options.log) return;
 
   int64_t bytes = 0;
   for (const auto& [file, digest] : manifest.files) bytes += digest.bytes;

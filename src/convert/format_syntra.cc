@@ -59,7 +59,8 @@ void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& 
                                            {kTokenizerAttribute, model.tokenizer_identity},
                                            {kInitialAttribute, model.source}}};
   const FileRecord tokenizer{kTokenizerFile, model.tokenizer};
-  SaveCheckpoint(directory / kCheckpointsFolder, info, records, {}, {&tokenizer, 1});
+  // The folder gets another name when it is complete.
+  SaveCheckpoint(directory / kCheckpointsFolder, info, records, {.log = false}, {&tokenizer, 1});
 }
 
 }  // namespace

@@ -90,7 +90,9 @@ std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
   const auto fits = [&](int64_t rows) {
     return fmt::format("{} with train.micro_batch_size={} fits", Join(settings, " and "), rows);
   };
-  if (config.checkpoint().asynchronous() && place.on_host()) {
+  // The copy that is saved lies in the memory of the host.
+  const bool copy_counts = place.Tightest(plan.memory()).is_staging || place.on_host();
+  if (config.checkpoint().asynchronous() && copy_counts) {
     config.mutable_checkpoint()->set_asynchronous(false);
     if (const int64_t rows = rows_with("checkpoint.asynchronous=false")) return fits(rows);
   }

@@ -200,7 +200,6 @@ TEST(DecodingMemory, OfManyInputsIsBounded) {
   EXPECT_EQ(memory(ConfigFor(backend.device(), "NONE")).decoding_caches, 0);
 }
 
-// Text is decoded, labels are scored.
 // Ranks that compute on GPUs hold their state in the host's memory, too, while they read a
 // checkpoint.
 TEST(HostMemory, OfAllRanksIsChecked) {
@@ -219,6 +218,7 @@ TEST(HostMemory, OfAllRanksIsChecked) {
     const std::string text = error.what();
     EXPECT_EQ(text.find("of the host's memory") != text.npos, !on_host) << text;
     EXPECT_EQ(text.find("while a checkpoint is read or written") != text.npos, !on_host) << text;
+    EXPECT_TRUE(on_host || text.find("; checkpoint.asynchronous=false with ") != text.npos) << text;
   }
 }
 
@@ -230,6 +230,7 @@ TEST(HostMemory, IsGivenBackAndTakenAgain) {
   EXPECT_EQ(replica.ParameterDigest(), digest);
 }
 
+// Text is decoded, labels are scored.
 TEST(DecodingMemory, OfTasks) {
   Config config = DecodingConfigFor(0);
   const auto caches = [&] {
