@@ -31,11 +31,12 @@ uint8_t ByteOf(std::string_view piece) {
 }  // namespace
 
 PieceTable::PieceTable(const ModelFile& model)
-    : scores_(model.pieces_size()), lengths_(model.pieces_size()) {
+    : scores_(model.pieces_size() + 1), lengths_(model.pieces_size()) {
   if (model.pieces_size() > ByteTrie::kMostValue + 1) {
     Fail(ExitCode::kData, "it has {} pieces, more than {}", model.pieces_size(),
          ByteTrie::kMostValue + 1);
   }
+  scores_[kNoPiece + 1] = -std::numeric_limits<double>::infinity();
   float lowest = std::numeric_limits<float>::max(), highest = std::numeric_limits<float>::min();
   for (const auto& piece : model.pieces()) {
     if (piece.type() != ModelFile::NORMAL) continue;
@@ -49,10 +50,10 @@ PieceTable::PieceTable(const ModelFile& model)
     const std::string& text = piece.piece();
     switch (piece.type()) {
       case ModelFile::NORMAL:
-        scores_[id] = piece.score();
+        scores_[id + 1] = piece.score();
         break;
       case ModelFile::USER_DEFINED:
-        scores_[id] = static_cast<float>(text.size()) * highest - 0.1;
+        scores_[id + 1] = static_cast<float>(text.size()) * highest - 0.1;
         break;
       case ModelFile::BYTE:  // "<0x0A>"
         byte_ids_.resize(256);
@@ -81,7 +82,7 @@ double PieceTable::ScoreOf(std::span<const int32_t> ids, std::span<const std::st
     } else if (const auto byte = std::ranges::find(byte_ids_, ids[i]); byte != byte_ids_.end()) {
       if (!ContinuesCharacter(static_cast<char>(byte - byte_ids_.begin()))) sum += unknown_score_;
     } else {
-      sum += scores_[ids[i]];
+      sum += score(ids[i]);
     }
   }
   return sum;

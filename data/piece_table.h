@@ -18,17 +18,20 @@ class ModelFile;
 
 class PieceTable {
  public:
+  static constexpr int32_t kNoPiece = ByteTrie::kNoKey;
+
   // Throws Error(kData) if there are more than 8,388,607 pieces.
   explicit PieceTable(const tokenizer::ModelFile& model);
 
-  // Calls visit(length, id) for each piece that `text` starts with, shortest first.
+  // Calls visit(length, id) for each beginning of `text` that a piece starts with, shortest first;
+  // the id is kNoPiece where the beginning itself is no piece.
   template <typename Visit>
-  void VisitPrefixes(std::string_view text, const Visit& visit) const {
-    trie_.VisitPrefixes(text, visit);
+  void VisitBeginnings(std::string_view text, const Visit& visit) const {
+    trie_.VisitNodes(text, visit);
   }
 
-  // A user-defined piece scores about -0.1, so that it always wins.
-  double score(int32_t id) const { return scores_[id]; }
+  // A user-defined piece scores about -0.1, so that it always wins; kNoPiece scores -infinity.
+  double score(int32_t id) const { return scores_[id + 1]; }
   // The score of a character that no piece covers: 10 below the lowest score.
   float unknown_score() const { return unknown_score_; }
   // Lengths are in bytes.
@@ -45,7 +48,7 @@ class PieceTable {
 
  private:
   ByteTrie trie_;
-  std::vector<double> scores_;     // of each id
+  std::vector<double> scores_;     // of kNoPiece, then of each id
   std::vector<uint32_t> lengths_;  // in bytes
   std::vector<int32_t> byte_ids_;  // 256 or none
   size_t longest_ = 0;

@@ -48,7 +48,8 @@ class Segmenter {
   template <bool kWithMargin>
   float FindBest(std::string_view text, float start);
   size_t Bytes(int32_t piece) const { return piece < 0 ? -piece : pieces_->length(piece); }
-  void AppendIds(std::string_view text, std::vector<int32_t>* ids) const;
+  // Overwrites last_.
+  void AppendIds(std::string_view text, std::vector<int32_t>* ids);
 
   std::shared_ptr<const PieceTable> pieces_;
   // The last piece of the best segmentation up to each place in the text: an id, or -n for an
