@@ -30,6 +30,23 @@ Found Expected(const std::map<std::string, int32_t>& keys, std::string_view text
   return found;
 }
 
+Found NodesOf(const ByteTrie& trie, std::string_view text) {
+  Found found;
+  trie.VisitNodes(text, [&](size_t length, int32_t value) { found.emplace_back(length, value); });
+  return found;
+}
+
+Found ExpectedNodes(const std::map<std::string, int32_t>& keys, std::string_view text) {
+  Found found;
+  for (size_t length = 1; length <= text.size(); ++length) {
+    const std::string beginning(text.substr(0, length));
+    const auto key = keys.lower_bound(beginning);
+    if (key == keys.end() || !key->first.starts_with(beginning)) break;
+    found.emplace_back(length, key->first == beginning ? key->second : ByteTrie::kNoKey);
+  }
+  return found;
+}
+
 // Texts of few different bytes, so that many begin alike, or of all bytes, 0 and 255 among them.
 std::string RandomText(uint64_t number, uint32_t bytes) {
   const auto draw = [&](uint64_t i, uint32_t below) {
@@ -54,6 +71,7 @@ TEST(ByteTrie, FindsEveryKeyThatATextStartsWith) {
     for (uint64_t i = 20000; i < 40000; ++i) {
       const std::string text = RandomText(i, bytes);
       ASSERT_EQ(PrefixesOf(trie, text), Expected(keys, text));
+      ASSERT_EQ(NodesOf(trie, text), ExpectedNodes(keys, text));
     }
   }
 }
