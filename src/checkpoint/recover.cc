@@ -98,8 +98,9 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSched
   const auto first_late = std::ranges::find_if(
       candidates, [&](const CheckpointRef& each) { return each.step >= first_bad_step; });
   std::reverse(candidates.begin(), first_late);
-  std::ranges::stable_partition(
-      candidates, [&](const CheckpointRef& each) { return IsScheduled(schedule, each.step); });
+  std::stable_partition(candidates.begin(), candidates.end(), [&](const CheckpointRef& each) {
+    return IsScheduled(schedule, each.step);
+  });
   std::vector<Rejected> rejected;
   for (const CheckpointRef& candidate : candidates) {
     try {

@@ -93,8 +93,7 @@ std::vector<size_t> Chosen(std::span<const std::string> names,
     }
   }
   std::ranges::sort(chosen);
-  const auto repeated = std::ranges::unique(chosen);
-  chosen.erase(repeated.begin(), repeated.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   return chosen;
 }
 

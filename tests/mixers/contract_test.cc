@@ -2,6 +2,8 @@
 // The contract of all mixers, for every configuration of mixer_trial.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/tested.h"
 #include "mixers/mixer_trial.h"
 #include "program/finite_differences.h"
@@ -469,7 +471,8 @@ TEST_P(MixerContract, DrawsRandomNumbersIfItSaysSo) {
       EXPECT_EQ(Rows(changed, 7, 1, 0, 7), Rows(y, 7, 1, 0, 7));
       MixerSetting swapped = trained;
       swapped.keys = {7, 9, 5, 9};
-      std::ranges::rotate(swapped.x, swapped.x.begin() + std::ssize(swapped.x) / 2);
+      std::rotate(swapped.x.begin(), swapped.x.begin() + std::ssize(swapped.x) / 2,
+                  swapped.x.end());
       const std::vector<double> found = OutputOf(swapped, backend);
       for (int64_t b = 0; b < 2; ++b) EXPECT_EQ(Rows(found, 7, 1 - b, 0, 7), Rows(y, 7, b, 0, 7));
     }
