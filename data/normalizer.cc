@@ -103,7 +103,8 @@ Normalizer::Replacement Normalizer::First(std::string_view text) const {
 
 void Normalizer::Normalize(std::string_view text, std::string* normal) const {
   normal->clear();
-  while (trims_ && !text.empty() && PlainBytes(text) == 0) {
+  // Two bytes tell whether the first is plain.
+  while (trims_ && !text.empty() && PlainBytes(text.substr(0, 2)) == 0) {
     const Replacement next = First(text);
     if (next.normal != " ") break;
     text.remove_prefix(next.bytes);

@@ -8,8 +8,9 @@
 namespace syntra {
 namespace {
 
-constexpr float kUnreached = -std::numeric_limits<float>::infinity();  // a sum
-constexpr int32_t kUnknownByte = -1;                                   // a piece
+// The sum at a place that no segmentation has reached.
+constexpr float kUnreached = -std::numeric_limits<float>::infinity();
+constexpr int32_t kUnknownByte = -1;  // in last_
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 constexpr size_t kMostKept = size_t{1} << 18;  // a larger last_ is freed after use
 
@@ -30,31 +31,31 @@ float Segmenter::FindBest(std::string_view text, float start) {
   const size_t mask = sums_.size() - 1;
   std::ranges::fill(sums_, kUnreached);
   sums_[0] = start;
-  double before = start;  // the best sum at `at`
-  const auto offer = [&](size_t at, size_t to, double score, int32_t piece) {
-    if constexpr (kWithMargin) {
-      const double best = best_[at] + score, second = second_[at] + score;
-      second_[to] = std::max(std::min(best_[to], best), std::max(second_[to], second));
-      best_[to] = std::max(best_[to], best);
-    }
-    // Without a branch, since none could be foretold. Rounding keeps the order, so the larger of
-    // the rounded sums is that of the winner.
-    float& most = sums_[to & mask];
-    const double sum = score + before;
-    const int32_t wins = -static_cast<int32_t>(sum > most);
-    last_[to] ^= (last_[to] ^ piece) & wins;
-    most = std::max(most, static_cast<float>(sum));
-  };
   for (size_t at = 0; at < text.size();) {
-    before = sums_[at & mask];
+    const double before = sums_[at & mask];
+    const auto offer = [&](size_t length, double score, int32_t piece) {
+      const size_t to = at + length;
+      if constexpr (kWithMargin) {
+        const double best = best_[at] + score, second = second_[at] + score;
+        second_[to] = std::max(std::min(best_[to], best), std::max(second_[to], second));
+        best_[to] = std::max(best_[to], best);
+      }
+      // Without a branch, since none could be foretold. Rounding keeps the order, so the larger of
+      // the rounded sums is that of the winner.
+      float& most = sums_[to & mask];
+      const double sum = score + before;
+      const int32_t wins = -static_cast<int32_t>(sum > most);
+      last_[to] ^= (last_[to] ^ piece) & wins;
+      most = std::max(most, static_cast<float>(sum));
+    };
     const size_t character = std::min(CharacterBytes(text[at]), text.size() - at);
     bool has_single = false;
     pieces_->VisitBeginnings(text.substr(at), [&](size_t length, int32_t id) {
-      offer(at, at + length, pieces_->score(id), id);
+      offer(length, pieces_->score(id), id);
       has_single |= (length == character) & (id != PieceTable::kNoPiece);
     });
     if (!has_single) {
-      offer(at, at + character, pieces_->unknown_score(), -static_cast<int32_t>(character));
+      offer(character, pieces_->unknown_score(), -static_cast<int32_t>(character));
     }
     for (const size_t end = at + character; at < end; ++at) sums_[at & mask] = kUnreached;
   }

@@ -18,8 +18,9 @@ namespace {
 
 using tokenizer::ModelFile;
 
-// Largest number of words in a thread's cache, half of 8 MiB. More words make encoding slower: a
-// table of 64 MiB misses fewer words, but lies in memory, which the system must first find.
+// Largest number of words in a thread's cache, half of 8 MiB. A table of 64 MiB knows more words,
+// but its memory costs more time than segmenting those words: to get it from the system, and to
+// read it, since it does not fit into the caches of the processor.
 constexpr size_t kMaxWords = size_t{1} << 16;
 // The same for all threads together.
 constexpr size_t kMaxWordsOfThreads = 12 * kMaxWords;

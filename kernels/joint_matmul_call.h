@@ -127,9 +127,10 @@ BoundKernel BindJointProducts(const std::vector<JointProduct>& products, const B
     Part& part = parts.emplace_back(Part{product, {}, {}, 0});
     std::vector<TensorType>& inputs = part.product.call.inputs;
     const std::span gradients = std::span(inputs).last(product.joined);
-    if (product.joined > 0)
+    if (product.joined > 0) {
       part.joined = JoinedMatrix(gradients, product.matmul.problem.ab, layout);
-    if (product.joined > 0) inputs[0].dtype = product.matmul.problem.ab;
+      inputs[0].dtype = product.matmul.problem.ab;
+    }
     inputs.resize(inputs.size() - product.joined);
     part.kernel = bind(part.product.call, product.matmul);
     part.workspace = layout.Place(part.kernel.workspace_bytes);

@@ -196,11 +196,7 @@ void Forward::Run(const KernelArguments& arguments) const {
 }  // namespace attention
 
 std::optional<BoundKernel> cpu_attention(const OpCall& call) {
-  auto forward = std::make_shared<attention::Forward>(call);
-  return BoundKernel{
-      .run = [forward](const KernelArguments& arguments) { forward->Run(arguments); },
-      .workspace_bytes = forward->workspace_bytes(),
-      .accumulates = true};
+  return attention::BindPass<attention::Forward>(call);
 }
 
 }  // namespace syntra

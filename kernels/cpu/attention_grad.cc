@@ -521,11 +521,7 @@ void Backward::Run(const KernelArguments& arguments) const {
 }  // namespace attention
 
 std::optional<BoundKernel> cpu_attention_grad(const OpCall& call) {
-  auto backward = std::make_shared<attention::Backward>(call);
-  return BoundKernel{
-      .run = [backward](const KernelArguments& arguments) { backward->Run(arguments); },
-      .workspace_bytes = backward->workspace_bytes(),
-      .accumulates = true};
+  return attention::BindPass<attention::Backward>(call);
 }
 
 }  // namespace syntra

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_weights on the CPU: row by row, where it is stored.
-#include <memory>
-
 #include "base/error.h"
 #include "core/thread.h"
 #include "kernels/cpu/attention/scores.h"
@@ -59,11 +57,7 @@ class Weights {
 }  // namespace attention
 
 std::optional<BoundKernel> cpu_attention_weights(const OpCall& call) {
-  auto weights = std::make_shared<attention::Weights>(call);
-  return BoundKernel{
-      .run = [weights](const KernelArguments& arguments) { weights->Run(arguments); },
-      .workspace_bytes = weights->workspace_bytes(),
-      .accumulates = true};
+  return attention::BindPass<attention::Weights>(call);
 }
 
 }  // namespace syntra

@@ -75,7 +75,8 @@ int64_t FittingRows(Config config, int64_t rows, const RunPlace& place) {
   return 0;
 }
 
-std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
+// `lacking`: what the run does not get enough of.
+std::string Remedy(const TrainingPlan& plan, const RunPlace& place, const Need& lacking) {
   Config config = plan.config();
   const int64_t planned_rows = plan.shape().rows;
   if (const int64_t rows = FittingRows(config, planned_rows - 1, place); rows > 0) {
@@ -91,8 +92,7 @@ std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
     return fmt::format("{} with train.micro_batch_size={} fits", Join(settings, " and "), rows);
   };
   // The copy that is saved lies in the memory of the host.
-  const bool copy_counts = place.Tightest(plan.memory()).is_staging || place.on_host();
-  if (config.checkpoint().asynchronous() && copy_counts) {
+  if (config.checkpoint().asynchronous() && (place.on_host() || lacking.is_staging)) {
     config.mutable_checkpoint()->set_asynchronous(false);
     if (const int64_t rows = rows_with("checkpoint.asynchronous=false")) return fits(rows);
   }
@@ -158,7 +158,7 @@ std::string CheckFits(const TrainingPlan& plan, int ranks_on_host,
        together ? "" : "s", HumanBytes(tightest.bytes), tightest.is_staging ? "the host's " : "",
        tightest.limit.who, HumanBytes(static_cast<double>(tightest.limit.bytes)),
        together ? "each has " : "", tightest.is_staging ? StagedParts(needs) : Parts(plan),
-       Remedy(plan, place));
+       Remedy(plan, place, tightest));
 }
 
 }  // namespace syntra

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -106,5 +107,14 @@ class ScoreProducts {
 // ignored. Lists these examples in `examples` and returns how many there are.
 int64_t FindWholeExamples(const Dimensions& z, const Inputs& inputs, uint8_t* whole,
                           int64_t* examples);
+
+// A kernel that runs a Pass, which is made from the call.
+template <typename Pass>
+BoundKernel BindPass(const OpCall& call) {
+  auto pass = std::make_shared<Pass>(call);
+  return {.run = [pass](const KernelArguments& arguments) { pass->Run(arguments); },
+          .workspace_bytes = pass->workspace_bytes(),
+          .accumulates = true};
+}
 
 }  // namespace syntra::attention
