@@ -28,6 +28,14 @@ ErrorContext::ErrorContext(std::function<std::string()> describe)
 
 ErrorContext::~ErrorContext() { innermost_context = outer_; }
 
+LentErrorContexts::LentErrorContexts() : innermost_(innermost_context) {}
+
+LentErrorContexts::Borrowed::Borrowed(const ErrorContext* innermost) : own_(innermost_context) {
+  innermost_context = innermost;
+}
+
+LentErrorContexts::Borrowed::~Borrowed() { innermost_context = own_; }
+
 namespace internal {
 void CheckFailed(const char* file, int line, const char* condition, const std::string& message) {
   throw Error(ExitCode::kInternal, fmt::format("{}:{}: check failed: {}{}{}", file, line, condition,

@@ -64,6 +64,32 @@ class ErrorContext {
   const ErrorContext* outer_;
 };
 
+// The contexts of the thread that makes it, for other threads that work for it while it waits.
+class LentErrorContexts {
+ public:
+  LentErrorContexts();
+  // Calls `body`, whose errors end with the lines of these contexts, too.
+  template <typename Body>
+  void Call(const Body& body) const {
+    const Borrowed borrowed(innermost_);
+    body();
+  }
+
+ private:
+  class Borrowed {
+   public:
+    explicit Borrowed(const ErrorContext* innermost);
+    ~Borrowed();
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+
+   private:
+    const ErrorContext* own_;
+  };
+
+  const ErrorContext* innermost_;
+};
+
 namespace internal {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
                               const std::string& message);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "checkpoint/digested_file.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/side_by_side.h"
 #include "core/buffer.h"
 
 namespace syntra {
@@ -113,9 +114,15 @@ void Checkpoint::Read(std::span<const TensorDestination> destinations) {
     const TensorEntry& entry = GetFor(name, view);
     by_file[entry.file].push_back({entry.offset, BytesOf(view)});
   }
+  std::vector<FileTask> tasks;
   for (const auto& [name, places] : by_file) {
-    ReadPlaces(verified_.files.at(name), verified_.manifest.files.at(name), places);
+    const FileDigest& expected = verified_.manifest.files.at(name);
+    const auto read = [&expected, &file = verified_.files.at(name), &places = places] {
+      ReadPlaces(file, expected, places);
+    };
+    tasks.push_back({expected.bytes, read});
   }
+  RunSideBySide(tasks);
 }
 
 std::optional<std::string> Checkpoint::ReadFile(const std::string& name) {

@@ -31,14 +31,6 @@ void RequireFreeSpace(const Path& root, int64_t needed, size_t files) {
   }
 }
 
-using Parts = std::span<const std::span<const std::byte>>;
-
-FileDigest WriteDurably(const Path& path, Parts parts) {
-  DigestedWriter writer(path);
-  for (const std::span<const std::byte> part : parts) writer.Write(part);
-  return writer.Finish();
-}
-
 // In between neither has the name: should the process end there, RemoveLeftovers gives it back to
 // the old one.
 void ReplaceInTwoSteps(const Path& building, const Path& final_path) {
@@ -124,13 +116,15 @@ Path BuildingPath(const Path& root, int64_t step) {
   return OwnPath(kBuildingPrefix, root / StepName(step));
 }
 
-void WriteContent(const Path& directory, const std::string& name, Parts parts, Manifest* manifest) {
-  manifest->files[name] = WriteDurably(directory / name, parts);
+FileDigest WriteDurably(const Path& path, std::span<const std::span<const std::byte>> parts) {
+  DigestedWriter writer(path);
+  for (const std::span<const std::byte> part : parts) writer.Write(part);
+  return writer.Finish();
 }
 
 void FinishDirectory(const Path& directory, std::span<const FileRecord> files, Manifest* manifest) {
   const auto write = [&](const std::string& name, std::span<const std::byte> bytes) {
-    WriteContent(directory, name, {&bytes, 1}, manifest);
+    manifest->files[name] = WriteDurably(directory / name, {&bytes, 1});
   };
   write(std::string(kIndexName), MakeIndex(manifest->tensors));
   for (const FileRecord& file : files) {

@@ -35,9 +35,8 @@ void PrepareRoot(const Path& root, int64_t bytes, size_t shards, std::span<const
 // Where the checkpoint of a step is built.
 Path BuildingPath(const Path& root, int64_t step);
 
-// Writes a file durably, from parts that follow each other, and adds it to the manifest.
-void WriteContent(const Path& directory, const std::string& name,
-                  std::span<const std::span<const std::byte>> parts, Manifest* manifest);
+// Writes a file durably, from parts that follow each other.
+FileDigest WriteDurably(const Path& path, std::span<const std::span<const std::byte>> parts);
 
 // Adds to the shards everything else that a checkpoint has: the index, `files` and, last, the
 // manifest.

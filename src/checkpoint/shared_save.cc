@@ -15,6 +15,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/save_steps.h"
+#include "checkpoint/side_by_side.h"
 #include "checkpoint/verify.h"
 
 namespace syntra {
@@ -146,11 +147,16 @@ void SharedSave::Commit(std::vector<FilePart> written) {
   std::ranges::sort(written, {}, place);
   Manifest manifest = frame_.outline;
   manifest.info = info_;
+  std::vector<FileTask> tasks;
   for (auto& [name, file] : manifest.files) {
     const auto begin = std::ranges::lower_bound(written, name, {}, &FilePart::file);
     const auto end = std::ranges::upper_bound(written, name, {}, &FilePart::file);
-    file = ReadBack(directory_ / name, file.bytes, {begin, end});
+    const auto read = [path = directory_ / name, &file = file, parts = std::span(begin, end)] {
+      file = ReadBack(path, file.bytes, parts);
+    };
+    tasks.push_back({file.bytes, read});
   }
+  RunSideBySide(tasks);
   FinishDirectory(directory_, files_, &manifest);
   VerifyDirectory(directory_, info_.step, ReadFrom::kDisk);
   committed_ = true;  // from here on what is at directory_ may be the checkpoint that was replaced

@@ -4,12 +4,14 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/digest.h"
 #include "base/direct_io.h"
 #include "base/error.h"
 #include "checkpoint/hdf5_contents.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/side_by_side.h"
 
 namespace syntra {
 namespace {
@@ -61,6 +63,23 @@ File OpenVerified(const Path& path, const FileDigest& expected,
   return file;
 }
 
+std::map<std::string, File> OpenVerified(const Path& directory,
+                                         const std::map<std::string, FileDigest>& expected,
+                                         ReadFrom from) {
+  std::map<std::string, std::optional<File>> opened;
+  std::vector<FileTask> tasks;
+  for (const auto& [name, digest] : expected) {
+    const auto open = [from, path = directory / name, &file = opened[name], &digest = digest] {
+      file = OpenVerified(path, digest, from);
+    };
+    tasks.push_back({digest.bytes, open});
+  }
+  RunSideBySide(tasks);
+  std::map<std::string, File> files;
+  for (auto& [name, file] : opened) files.emplace(name, std::move(*file));
+  return files;
+}
+
 // Version 1 leaves it to HDF5 where a tensor lies in its file.
 void LocateAllTensors(VerifiedDirectory* verified) {
   std::map<std::string, Hdf5Contents> contents;
@@ -105,9 +124,7 @@ VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> 
            (directory / name).string());
     }
   }
-  for (const auto& [name, digest] : manifest.files) {
-    verified.files.emplace(name, OpenVerified(directory / name, digest, from));
-  }
+  verified.files = OpenVerified(directory, manifest.files, from);
   if (manifest.version == 1) LocateAllTensors(&verified);
   return verified;
 }

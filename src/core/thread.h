@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "base/divide.h"
+#include "base/error.h"
 
 namespace syntra {
 
@@ -24,13 +25,13 @@ inline int ThreadIndex() { return omp_get_thread_num(); }
 inline void SetThreadCount(int count) { omp_set_num_threads(count); }
 
 // Of the exceptions that the threads of a team throw, the one of the lowest index: none may leave a
-// parallel region.
+// parallel region. Errors have the contexts of the thread that waits for the team.
 class FirstException {
  public:
   template <typename Body>
   void Catch(int64_t index, const Body& body) {
     try {
-      body();
+      contexts_.Call(body);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (exception_ && index_ < index) return;
@@ -44,6 +45,7 @@ class FirstException {
   }
 
  private:
+  const LentErrorContexts contexts_;
   std::mutex mutex_;
   int64_t index_ = 0;
   std::exception_ptr exception_;

@@ -7,11 +7,13 @@
 #include "base/error.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/retention.h"
+#include "core/thread.h"
 #include "tests/checkpoint/sample.h"
 
 namespace syntra {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -53,6 +55,33 @@ TEST(Checkpoint, LargeTensorAndEmptyState) {
   EXPECT_EQ(read, values);
   EXPECT_TRUE(Checkpoint(root / StepName(1)).tensors().empty());
   std::filesystem::remove_all(root);
+}
+
+// Files of that size are written and read by several threads at once.
+TEST(Checkpoint, LargeFilesSideBySide) {
+  const Path parent = ScratchInMemory("side-by-side");
+  Sample sample(3);
+  for (const char* name : {"a", "b", "c"}) sample.Add(name, {DType::kF32, {5 << 20}});
+  const SaveOptions options{.shard_bytes = 20 << 20};
+  const int threads = ThreadCount();
+  for (const int count : {1, 3}) {
+    SetThreadCount(count);
+    const Path root = parent / std::to_string(count);
+    sample.Save(root, options);
+    Checkpoint checkpoint(root / StepName(3));
+    EXPECT_EQ(checkpoint.files().size(), 5u);
+    EXPECT_TRUE(sample.Matches(checkpoint));
+  }
+  EXPECT_EQ(ReadFile(parent / "1" / StepName(3) / kManifestName),
+            ReadFile(parent / "3" / StepName(3) / kManifestName));
+  for (const char* name : {"shard-00001.h5", "shard-00002.h5"}) {
+    File file = File::OpenOwnForWrite(parent / "3" / StepName(3) / name);
+    file.WriteAt(10 << 20, std::as_bytes(std::span("damage")));
+  }
+  EXPECT_THAT(ErrorOf([&] { Checkpoint(parent / "3" / StepName(3)); }),
+              AllOf(HasSubstr("shard-00001.h5 is damaged"), HasSubstr("\n  while verifying ")));
+  SetThreadCount(threads);
+  std::filesystem::remove_all(parent);
 }
 
 TEST(Checkpoint, TheManifestKnowsWhereTheBytesAre) {

@@ -93,12 +93,6 @@ class Sample {
     return together == bytes;
   }
 
-  CheckpointInfo info;
-  std::vector<std::string> names;
-  std::vector<TensorType> types;
-  std::vector<std::vector<std::byte>> bytes;
-
- private:
   void Add(const std::string& name, const TensorType& type) {
     names.push_back(name);
     types.push_back(type);
@@ -108,6 +102,11 @@ class Sample {
           static_cast<std::byte>((i * 131 + names.size() * 17 + info.step * 29) % 251);
     }
   }
+
+  CheckpointInfo info;
+  std::vector<std::string> names;
+  std::vector<TensorType> types;
+  std::vector<std::vector<std::byte>> bytes;
 };
 
 // The step of the newest valid checkpoint; -1 if there is none, -2 if its content is wrong.

@@ -15,6 +15,7 @@
 #include "core/random.h"
 #include "core/random_fill.h"
 #include "core/thread.h"
+#include "tests/base/error_of.h"
 
 namespace syntra {
 namespace {
@@ -226,6 +227,26 @@ TEST(ParallelTasks, OthersTakeWhatASlowThreadHasLeft) {
     ++done;
   });
   EXPECT_EQ(8, done);
+  SetThreadCount(saved);
+}
+
+// Whichever thread meets an error, it says what the waiting thread was doing.
+TEST(ParallelTasks, ErrorsHaveTheContextsOfTheWaitingThread) {
+  const int saved = ThreadCount();
+  SetThreadCount(3);
+  const ErrorContext context([] { return std::string("testing"); });
+  std::atomic<int> started = 0;
+  const std::string error = ErrorOf(
+      [&] {
+        ParallelTasks(3, [&](int64_t i) {
+          ++started;
+          while (started < 3) std::this_thread::yield();  // each task has a thread of its own
+          const ErrorContext inner([&] { return fmt::format("at task {}", i); });
+          if (i > 0) Fail(ExitCode::kData, "no");
+        });
+      },
+      ExitCode::kData);
+  EXPECT_EQ(error, "no\n  while at task 1\n  while testing");
   SetThreadCount(saved);
 }
 
