@@ -40,6 +40,13 @@ struct CorpusIndex {
   friend bool operator==(const CorpusIndex&, const CorpusIndex&) = default;
 };
 
+// Token shards in a directory, and which of them, in which order, are the corpus. Where several
+// configurations share the directory, its INDEX.json may list those of another one.
+struct PreparedCorpus {
+  Path directory;
+  CorpusIndex index;
+};
+
 // Digest of everything but source and tokenizer that decides a shard's tokens.
 Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer);
 

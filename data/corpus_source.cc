@@ -57,11 +57,11 @@ CorpusSource::CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus
 std::shared_ptr<const CorpusSource> CorpusSource::Open(const std::string& split,
                                                        const DataConfig& config,
                                                        const Tokenizer& tokenizer,
-                                                       const Path& prepared, uint64_t seed,
-                                                       bool verify) {
+                                                       const PreparedCorpus& prepared,
+                                                       uint64_t seed, bool verify) {
   auto objective =
       MakeObjective(ObjectiveOfCorpus(config), ObjectiveSettings::From(config, tokenizer));
-  auto corpus = std::make_unique<TokenCorpus>(prepared / split, tokenizer, config.text_field(),
+  auto corpus = std::make_unique<TokenCorpus>(prepared, tokenizer, config.text_field(),
                                               config.documents_per_group(), verify);
   return std::make_shared<CorpusSource>(split, std::move(corpus), std::move(objective),
                                         tokenizer.eos_id(), seed);

@@ -8,14 +8,15 @@
 
 namespace syntra {
 
-TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
+TokenCorpus::TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokenizer,
                          const std::string& text_field, int64_t documents_per_group, bool verify)
-    : index_(ReadIndex(directory)), documents_per_group_(documents_per_group) {
-  if (index_.tokenizer != ToHex(tokenizer.digest())) {
+    : documents_per_group_(documents_per_group) {
+  const auto& [directory, index] = prepared;
+  if (index.tokenizer != ToHex(tokenizer.digest())) {
     Fail(ExitCode::kData, "{} was prepared with another tokenizer than {}; prepare it again",
          directory.string(), tokenizer.path().string());
   }
-  if (index_.settings != ToHex(SettingsDigest(text_field, tokenizer))) {
+  if (index.settings != ToHex(SettingsDigest(text_field, tokenizer))) {
     Fail(
         ExitCode::kData,
         "{} was prepared with another data.text_field or data.extra_ids, or by a program that gave "
@@ -23,7 +24,7 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
         directory.string());
   }
   int64_t document_ordinal = 0;
-  for (const IndexEntry& entry : index_.shards) {
+  for (const IndexEntry& entry : index.shards) {
     const Path path = directory / entry.file;
     if (!Exists(path)) {
       Fail(ExitCode::kData, "{} is missing; prepare the corpus again", path.string());

@@ -38,10 +38,9 @@ class TokenCorpus {
   // Throws Error(kData) if the corpus was prepared with another tokenizer or text field, if a shard
   // is missing or is not the one that the index lists, or if there is no document. `verify` reads
   // every byte once to check its digest.
-  TokenCorpus(const Path& directory, const Tokenizer& tokenizer, const std::string& text_field,
-              int64_t documents_per_group, bool verify);
+  TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokenizer,
+              const std::string& text_field, int64_t documents_per_group, bool verify);
 
-  const CorpusIndex& index() const { return index_; }
   // Identifies what the corpus says, shard by shard (TokenShard::content). Needs `verify`.
   Digest ContentDigest() const;
   int64_t group_count() const { return first_groups_.back(); }
@@ -50,7 +49,6 @@ class TokenCorpus {
   const std::vector<LongDocument>& long_documents() const { return long_documents_; }
 
  private:
-  CorpusIndex index_;
   int64_t documents_per_group_;
   std::vector<TokenShard> shards_;
   std::vector<int64_t> first_groups_{0};  // of each shard, then the total

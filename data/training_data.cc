@@ -52,8 +52,8 @@ TrainingData::TrainingData(std::shared_ptr<const ExampleSource> source, const Ro
 }
 
 TrainingData TrainingData::Open(const DataConfig& config, const RowLayout& layout,
-                                const Tokenizer& tokenizer, const Path& prepared, uint64_t seed,
-                                bool verify) {
+                                const Tokenizer& tokenizer, const PreparedCorpus& prepared,
+                                uint64_t seed, bool verify) {
   return {CorpusSource::Open(kTrainSplit, config, tokenizer, prepared, seed, verify),
           RowPacking::OfCorpus(config, layout), seed};
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "data/corpus_index.h"
 #include "data/epoch_sequence.h"
 #include "data/example_source.h"
 #include "data/packer.h"
@@ -33,11 +34,11 @@ class TrainingData {
   TrainingData(std::shared_ptr<const ExampleSource> source, const RowPacking& packing,
                uint64_t seed);
 
-  // The training corpus of a configuration, under its objective. `prepared` as for
-  // TrainingPreparation. `verify` checks every shard's digest once.
+  // The training corpus of a configuration, prepared as TrainingPreparation says, under its
+  // objective. `verify` checks every shard's digest once.
   static TrainingData Open(const DataConfig& config, const RowLayout& layout,
-                           const Tokenizer& tokenizer, const Path& prepared, uint64_t seed,
-                           bool verify = true);
+                           const Tokenizer& tokenizer, const PreparedCorpus& prepared,
+                           uint64_t seed, bool verify = true);
 
   // Rows [first_row, first_row + rows) of the batch of `batch_size` rows at `step` (from 0). The
   // rows of the run are those of epoch 0, then of epoch 1, ...; batches run on over the ends of

@@ -14,7 +14,8 @@ ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source,
 }
 
 ValidationData ValidationData::Open(const DataConfig& config, const RowLayout& layout,
-                                    const Tokenizer& tokenizer, const Path& prepared, bool verify) {
+                                    const Tokenizer& tokenizer, const PreparedCorpus& prepared,
+                                    bool verify) {
   return {CorpusSource::Open(kValidationSplit, config, tokenizer, prepared, kSeed, verify),
           RowPacking::OfCorpus(config, layout)};
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "data/batch.h"
+#include "data/corpus_index.h"
 #include "data/packer.h"
 #include "data/tokenizer.h"
 
@@ -23,10 +24,11 @@ class ValidationData {
   // Epoch 0 of the source; of `packing`, only row, trim and layout count.
   ValidationData(std::shared_ptr<const ExampleSource> source, const RowPacking& packing);
 
-  // The validation corpus of a configuration under its objective, drawn with kSeed, "validation" by
-  // name. `prepared` as for ValidationPreparation.
+  // The validation corpus of a configuration, prepared as ValidationPreparation says, under its
+  // objective, drawn with kSeed, "validation" by name.
   static ValidationData Open(const DataConfig& config, const RowLayout& layout,
-                             const Tokenizer& tokenizer, const Path& prepared, bool verify = true);
+                             const Tokenizer& tokenizer, const PreparedCorpus& prepared,
+                             bool verify = true);
 
   const std::string& name() const { return source_->name(); }
   int64_t example_count() const { return examples_->size(); }

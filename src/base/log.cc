@@ -4,6 +4,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -87,7 +88,12 @@ std::shared_ptr<spdlog::logger>& Holder() {
 
 }  // namespace
 
-spdlog::logger& Log() { return *Holder(); }
+spdlog::logger& Log() {
+  const int error_number = errno;
+  spdlog::logger& logger = *Holder();
+  errno = error_number;  // the first call asks the terminal
+  return logger;
+}
 
 std::string RankLogName(int rank) { return fmt::format("rank-{:04}.log", rank); }
 

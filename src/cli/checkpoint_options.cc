@@ -40,9 +40,9 @@ Path PreparedOf(const Config& config) {
 }
 
 // A checkpoint can be evaluated even if its run directory is on a full or read-only disk.
-void PrepareValidation(const PrepareOptions& options, const Tokenizer& tokenizer) {
+PreparedCorpus PrepareValidation(const PrepareOptions& options, const Tokenizer& tokenizer) {
   try {
-    PrepareCorpus(options, tokenizer);
+    return {options.directory, PrepareCorpus(options, tokenizer).index};
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error& error) {
@@ -129,9 +129,9 @@ ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
     if (now != previous) watchdog.Alive();
     previous = now;
   };
-  PrepareValidation(options, *model.tokenizer);
+  const PreparedCorpus prepared = PrepareValidation(options, *model.tokenizer);
   const RowLayout& layout = ArchitectureOf(model.config.model()).layout();
-  ValidationData opened = ValidationData::Open(data, layout, *model.tokenizer, model.prepared);
+  ValidationData opened = ValidationData::Open(data, layout, *model.tokenizer, prepared);
   CheckAgreement(ranks, {{"data.validation, digest", ToHex(opened.ContentDigest())}},
                  ExitCode::kData, "data", kGiveSameFiles);
   return opened;

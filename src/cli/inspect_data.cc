@@ -20,9 +20,9 @@ namespace syntra {
 namespace {
 
 // Looking at data must not cost a run its token shards, or the time to read them all.
-void PrepareToLook(PrepareOptions options, const Tokenizer& tokenizer) {
+PreparedCorpus PrepareToLook(PrepareOptions options, const Tokenizer& tokenizer) {
   options.replaces_shards = false;
-  PrepareCorpus(options, tokenizer);
+  return {options.directory, PrepareCorpus(options, tokenizer).index};
 }
 
 // The first `count` rows of a split: of its first batch of training, or of its validation examples.
@@ -32,15 +32,15 @@ Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validatio
   const Path prepared = RunDirectory{config.train().directory()}.Prepared(data);
   if (validation) {
     RequireValidation(data);
-    PrepareToLook(ValidationPreparation(data, prepared), tokenizer);
-    const ValidationData rows =
-        ValidationData::Open(data, layout, tokenizer, prepared, /*verify=*/false);
+    const ValidationData rows = ValidationData::Open(
+        data, layout, tokenizer, PrepareToLook(ValidationPreparation(data, prepared), tokenizer),
+        /*verify=*/false);
     count = std::min(count, rows.example_count());
     return rows.Get(0, count, 0, count);
   }
-  PrepareToLook(TrainingPreparation(data, prepared), tokenizer);
-  return TrainingData::Open(data, layout, tokenizer, prepared, config.train().seed(),
-                            /*verify=*/false)
+  return TrainingData::Open(data, layout, tokenizer,
+                            PrepareToLook(TrainingPreparation(data, prepared), tokenizer),
+                            config.train().seed(), /*verify=*/false)
       .Get(0, count, 0, count);
 }
 

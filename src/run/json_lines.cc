@@ -18,15 +18,14 @@ namespace {
 constexpr std::string_view kLineStart = "{\"step\":";
 constexpr double kMostExact = 0x1p53;  // up to here a double holds every integer
 
-// Where the lines that stay end: before the first whole one that is not kept, or one without end.
-size_t KeptBytes(std::string_view text, const std::function<bool(std::string_view)>& keeps) {
-  size_t kept = 0;
-  while (kept < text.size()) {
-    const size_t end = text.find('\n', kept);
-    if (end == text.npos || !keeps(text.substr(kept, end - kept))) break;
-    kept = end + 1;
+// Calls `visit` with each whole line and its offset; returns where the last one ends.
+size_t VisitWholeLines(std::string_view text,
+                       const std::function<void(size_t begin, std::string_view line)>& visit) {
+  size_t begin = 0;
+  for (size_t end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    visit(begin, text.substr(begin, end - begin));
   }
-  return kept;
+  return begin;
 }
 
 // The time of the last whole line of `text`.
@@ -46,17 +45,28 @@ double CutLines(const Path& path, const std::function<bool(std::string_view)>& k
   const auto bytes = map.bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const double last_time = LastTime(text);
-  const size_t kept = KeptBytes(text, keeps);
+  std::optional<size_t> cut;  // where the first line that is removed begins
+  std::string kept_behind;
+  const size_t whole = VisitWholeLines(text, [&](size_t begin, std::string_view line) {
+    if (!keeps(line)) {
+      cut = cut.value_or(begin);
+      if (removed) removed(line);
+    } else if (cut) {
+      kept_behind.append(line).push_back('\n');
+    }
+  });
+  const bool incomplete = !cut;
+  const size_t kept = cut.value_or(whole);
   if (kept == text.size()) return last_time;
-  for (size_t at = kept, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {
-    if (removed) removed(text.substr(at, end - at));
-  }
-  const bool incomplete = text.find('\n', kept) == text.npos;
   Log().info(
       "{}: removed {} ({} bytes)", path.string(),
       incomplete ? "an incomplete line" : "the lines of steps and evaluations that are done again",
-      text.size() - kept);
-  file.Truncate(static_cast<int64_t>(kept));
+      text.size() - kept - kept_behind.size());
+  if (kept_behind.empty()) {
+    file.Truncate(static_cast<int64_t>(kept));
+  } else {
+    ReplaceFileDurably(path, std::string(text.substr(0, kept)) + kept_behind);
+  }
   return last_time;
 }
 

@@ -47,9 +47,8 @@ struct ResumePoint {
 
 // A file of lines, open to append more.
 struct LineAppender {
-  // First removes the end of the file: everything from the first line that is not kept, and a last
-  // line that a crash cut short. `removed` is called with each whole line that is removed. Problems
-  // are warnings.
+  // First removes the lines that are not kept, and a last line that a crash cut short. `removed` is
+  // called with each whole line that is removed. Problems are warnings.
   LineAppender(const Path& path, const std::function<bool(std::string_view line)>& keeps,
                const std::function<void(std::string_view line)>& removed = {});
 

@@ -14,8 +14,7 @@ bool IsEvaluation(std::string_view line) {
   return line.find("\"validation_") != line.npos || line.find('/') != line.npos;
 }
 
-// The lines from the first one on that does not stay are cut. A line that means nothing, perhaps a
-// user's, is no reason to cut.
+// A line that means nothing, perhaps a user's, stays.
 bool Stays(const ResumePoint& resumed, std::string_view line) {
   const std::optional<int64_t> step = StepOf(line);
   return !step || *step < (IsEvaluation(line) ? resumed.first_evaluation() : resumed.first_step());

@@ -68,7 +68,7 @@ bool TakeFile(const Path& path) {
 void InstallSignalHandlers(const char* answer) {
   StderrLine();  // made before a handler needs it
   interrupt_answer.store(answer);
-  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) Handle(signal, OnStop);
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGXCPU}) Handle(signal, OnStop);
   Handle(SIGUSR2, OnSave);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);

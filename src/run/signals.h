@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to save and to stop that reach a running job: signals and files in the run directory.
 //
-//   SIGUSR1, SIGTERM, SIGINT, SIGHUP, file STOP   save and exit with code 75 (kRequeue)
-//   SIGUSR2, file SAVE                            save and go on
+//   SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGXCPU, file STOP   save and exit with code 75 (kRequeue)
+//   SIGUSR2, file SAVE                                     save and go on
 //
 // Handlers only set flags; the run polls (requests.h) and combines the flags of all ranks, so all
 // save at the same step even if one rank got the signal. A second ^C means now: SIGINT within 5 s
 // of another INT or TERM ends the process at once with 128 + SIGINT. A repeated SIGTERM changes
 // nothing: where Slurm preempts without grace it sends two of them at once and kills much later.
-// Nor does SIGHUP, which a closed terminal and its shell may both send.
+// Nor does SIGHUP, which a closed terminal and its shell may both send, nor SIGXCPU, which the
+// kernel sends every second from the soft limit of processor time on to the hard one.
 //
 // A command that does not look for requests must not install the handlers: signals then end it.
 #pragma once

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "base/text.h"
 #include "checkpoint/layout.h"
@@ -18,12 +20,23 @@ void LinkOrCopy(const Path& from, const Path& to) {
   std::error_code code;
   std::filesystem::create_hard_link(from, to, code);
   if (!code) return;
-  std::filesystem::copy_file(from, to, code);
-  if (code) {
-    Fail(ExitCode::kResources, "cannot copy {} to {}: {}", from.string(), to.string(),
-         code.message());
+  File source = File::OpenForRead(from), copy = File::CreateNew(to);
+  std::vector<std::byte> block(size_t{1} << 20);
+  while (const size_t count = source.Read(block)) copy.Write(std::span(block).first(count));
+  copy.Sync();
+  copy.Close();
+}
+
+// In a new directory, of which nothing remains if it cannot be completed.
+void Fill(const Path& building, const Path& from) {
+  try {
+    CreateDirectories(building);
+    for (const Path& file : ListDirectory(from)) LinkOrCopy(file, building / file.filename());
+    SyncDirectory(building);
+  } catch (...) {
+    RemoveQuietly(building);  // it may be what fills the disk
+    throw;
   }
-  File::OpenForRead(to).Sync();
 }
 
 // Whether every file of `to` is one of `from`.
@@ -55,9 +68,7 @@ void BestCheckpoints::Keep(const std::string& task, int64_t step) {
   RemoveLeftovers(directory);
   if (!Exists(to) || !(IsLinked(from, to) || IsCopied(from, to))) {
     const Path building = OwnPath(kBuildingPrefix, to);
-    CreateDirectories(building);
-    for (const Path& file : ListDirectory(from)) LinkOrCopy(file, building / file.filename());
-    SyncDirectory(building);
+    Fill(building, from);
     PutInPlace(building, to);
   }
   for (const CheckpointRef& other : ListCheckpoints(directory)) {

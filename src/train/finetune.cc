@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/recover.h"
+#include "checkpoint/verify.h"
 #include "tasks/submission.h"
 #include "train/agreement.h"
 #include "train/answers.h"
@@ -19,6 +20,8 @@
 
 namespace syntra {
 namespace {
+
+constexpr int64_t kMostResultBytes = int64_t{16} << 20;
 
 class Finetuning : public Workload {
  public:
@@ -49,6 +52,7 @@ class Finetuning : public Workload {
                  int64_t left_out);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
   void Judge(int64_t step);
+  void AddKeptResult(const TaskData& task, const Json& results);
   void WriteResults() const;
 
   RunDirectory directory_;
@@ -60,6 +64,8 @@ class Finetuning : public Workload {
   std::optional<Answerer> answerer_;
   std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
   TaskResults results_;
+  std::string run_id_;
+  int64_t first_step_ = 0;    // at which this process began to train
   bool has_history_ = false;  // what was evaluated before the run continued is among the results
   std::map<std::string, NamedValues> majority_;  // of each task's commonest answer
   Json test_ = Json::object();                   // of test splits whose answers are known
@@ -124,6 +130,8 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
                       run.chief->progress->Evaluating(now.task.traits().name, now.done, now.total,
                                                       now.seconds);
                     });
+  run_id_ = run.identity.run_id;
+  first_step_ = state.step;
   std::vector<std::unique_ptr<Evaluator>> evaluators;
   for (const TaskData& task : data_.tasks) {
     if (task.validation.empty()) continue;  // the benchmarks' diagnostics have a test split alone
@@ -183,10 +191,38 @@ void Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) 
   run.ranks.Barrier();
 }
 
+// What results.json says; null if it is missing or damaged.
+Json ResultsBefore(const Path& directory) {
+  const std::optional<std::string> text = ReadOwnFile(directory / kResultsFile, kMostResultBytes);
+  const Json json = text ? TryParseJson(*text) : Json();
+  const bool usable = json.is_object() && json.contains("tasks") && json.contains("best_steps");
+  if (text && !usable) Log().warn("{} in {} is damaged", kResultsFile, directory.string());
+  return usable ? json : Json();
+}
+
+// The result of a best checkpoint that this run has kept counts even if metrics.jsonl has lost its
+// line, as on a disk that was full for a moment.
+void Finetuning::AddKeptResult(const TaskData& task, const Json& results) {
+  if (results.is_null()) return;
+  for (const CheckpointRef& kept : ListCheckpoints(best_.DirectoryOf(task.name()))) {
+    if (kept.step > first_step_) continue;
+    try {
+      if (ReadManifest(kept.path).info.run_id == run_id_) {
+        results_.AddFrom(results, task.name(), kept.step);
+      }
+    } catch (const Error& error) {
+      Log().warn("{} does not count as the best of {}: {}", kept.path.string(), task.name(),
+                 error.what());
+    }
+  }
+}
+
 void Finetuning::Judge(int64_t step) {
   if (!std::exchange(has_history_, true)) {
     results_.AddHistory(directory_.metrics(), step);
+    const Json before = ResultsBefore(directory_.root);
     for (const TaskData& task : data_.tasks) {
+      AddKeptResult(task, before);
       const bool has_one = !task.majority_answer.empty() && !task.validation.empty();
       if (has_one) majority_[task.name()] = MajorityOf(task);
     }
@@ -235,8 +271,14 @@ Path Finetuning::ModelFor(const Task& task) const {
   for (const TaskData& owner : data_.tasks) {
     const bool is_judged = !owner.validation.empty();
     if (!is_judged || !IsAnsweredBy(task.traits(), owner.task->traits())) continue;
-    const Path best = best_.DirectoryOf(owner.name());
-    if (Exists(best)) return best;
+    if (const BestResult* best = results_.Find(owner.name())) {
+      const Path kept = best_.DirectoryOf(owner.name()) / StepName(best->step);
+      if (Exists(kept)) return kept;
+      Log().warn("the best checkpoint of {}, {}, is missing: the last model answers its test split",
+                 owner.name(), kept.string());
+    } else if (const Path kept = best_.DirectoryOf(owner.name()); Exists(kept)) {
+      return kept;
+    }
   }
   return directory_.checkpoints();
 }

@@ -86,8 +86,9 @@ class Pretraining : public Workload {
   bool Prepare(RunContext& run) override;
   TrainingData Open(RunContext& run) override;
   std::string DescribeData() const override {
-    return fmt::format("{} documents, {} tokens", WithThousands(index_.documents()),
-                       HumanCount(static_cast<double>(index_.tokens())));
+    const CorpusIndex& index = splits_.front().index;
+    return fmt::format("{} documents, {} tokens", WithThousands(index.documents()),
+                       HumanCount(static_cast<double>(index.tokens())));
   }
   std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                      TrainingState& state) override {
@@ -104,17 +105,17 @@ class Pretraining : public Workload {
   }
 
  private:
-  void PrepareSplit(RunContext& run, PrepareOptions split);
+  PreparedCorpus PrepareSplit(RunContext& run, PrepareOptions split);
 
   std::optional<Tokenizer> tokenizer_;
-  CorpusIndex index_;  // of the training corpus
+  std::vector<PreparedCorpus> splits_;  // as Preparations
   std::optional<ValidationData> validation_;
   int64_t reports_ = 0;
 };
 
 struct Stopped {};
 
-void Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) {
+PreparedCorpus Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) {
   split.on_progress = [&, previous = PrepareProgress()](const PrepareProgress& progress) mutable {
     // It is called again and again while a rank waits for another one's shard.
     if (progress != previous) run.watchdog.Alive();
@@ -123,10 +124,12 @@ void Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) {
     run.MaybeAskToStop("stop_prepare", ++reports_);
     if (run.requests->StopOfAnyRank()) throw Stopped();
   };
-  const PrepareResult result = PrepareCorpus(split, *tokenizer_);
-  if (result.built == 0) return;
-  Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
-             WithThousands(result.index.tokens()), split.directory.string());
+  PrepareResult result = PrepareCorpus(split, *tokenizer_);
+  if (result.built > 0) {
+    Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
+               WithThousands(result.index.tokens()), split.directory.string());
+  }
+  return {split.directory, std::move(result.index)};
 }
 
 // Where a rank was asked to stop, finished shards stay, and the next start goes on with the rest.
@@ -134,11 +137,12 @@ bool Pretraining::Prepare(RunContext& run) {
   const Watchdog::Phase phase(run.watchdog, RunPhase::kPrepare);
   const DataConfig& data = run.config.data();
   tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
+  splits_.clear();
   bool stopped = false;
   try {
     std::vector<PrepareOptions> splits = Preparations(data, run.directory.Prepared(data));
     splits.front().keeps_content = !ListCheckpoints(run.directory.checkpoints()).empty();
-    for (const PrepareOptions& split : splits) PrepareSplit(run, split);
+    for (const PrepareOptions& split : splits) splits_.push_back(PrepareSplit(run, split));
   } catch (const Stopped&) {
     stopped = true;
   }
@@ -151,19 +155,17 @@ bool Pretraining::Prepare(RunContext& run) {
 
 TrainingData Pretraining::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
-  const Path prepared = run.directory.Prepared(config);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training =
-      TrainingData::Open(config, layout, *tokenizer_, prepared, run.config.train().seed());
+      TrainingData::Open(config, layout, *tokenizer_, splits_.front(), run.config.train().seed());
   if (config.validation_size() > 0) {
     run.watchdog.Alive();
-    validation_.emplace(ValidationData::Open(config, layout, *tokenizer_, prepared));
+    validation_.emplace(ValidationData::Open(config, layout, *tokenizer_, splits_.back()));
   }
   run.identity.tokenizer_identity = tokenizer_->identity();
   run.identity.tokenizer_model = tokenizer_->content();
   run.identity.data_digest = ToHex(training.ContentDigest());
-  index_ = ReadIndex(TrainingPreparation(config, prepared).directory);
-  run.identity.shards_digest = ToHex(index_.DataDigest());
+  run.identity.shards_digest = ToHex(splits_.front().index.DataDigest());
   if (validation_) run.identity.validation_digest = ToHex(validation_->ContentDigest());
   return training;
 }

@@ -52,6 +52,16 @@ void TaskResults::AddHistory(const Path& metrics, int64_t step) {
   });
 }
 
+void TaskResults::AddFrom(const Json& json, const std::string& task, int64_t step) {
+  const Json values = json.at("tasks").value(task, Json::object());
+  if (IntegerIn(json.at("best_steps"), task, -1) != step) return;
+  TaskResult result{.task = task, .values = {}};
+  for (const auto& [name, value] : values.items()) {
+    if (value.is_number()) result.values.push_back({name, value});
+  }
+  if (!result.values.empty()) Add(step, std::move(result));
+}
+
 const BestResult* TaskResults::Find(const std::string& task) const {
   const auto it = best_.find(task);
   return it == best_.end() ? nullptr : &it->second;

@@ -43,6 +43,8 @@ class TaskResults {
   bool Add(int64_t step, TaskResult result);
   // Adds what metrics.jsonl says of the evaluations before `step`.
   void AddHistory(const Path& metrics, int64_t step);
+  // Adds the task's result from what ToJson has made, if it is of that step.
+  void AddFrom(const Json& json, const std::string& task, int64_t step);
 
   const BestResult* Find(const std::string& task) const;
   // The mean over the tasks that have a result of the means of their values; nothing where none of

@@ -16,6 +16,7 @@
 #include "base/memory_limits.h"
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
+#include "data/corpus_source.h"
 #include "data/normalizer.h"
 #include "data/record_reader.h"
 #include "data/segmenter.h"
@@ -92,13 +93,13 @@ class Pipeline {
 
   // Every row of one epoch of the file's shard, which is prepared before.
   Outcome MakeBatches(const Path& file) {
-    const int64_t ids = PrepareShard(file).tokens();
+    const PreparedCorpus prepared{folder_ / kTrainSplit, PrepareShard(file)};
     const double begin = ProcessorSeconds();
     const TrainingData data =
-        TrainingData::Open(ConfigOf(file), SeparateRows(), tokenizer_, folder_, /*seed=*/1);
+        TrainingData::Open(ConfigOf(file), SeparateRows(), tokenizer_, prepared, /*seed=*/1);
     const int64_t batches = data.RowsInEpoch(0) / kBatchRows;
     for (int64_t step = 0; step < batches; ++step) data.Get(step, kBatchRows, 0, kBatchRows);
-    return {ProcessorSeconds() - begin, ids};
+    return {ProcessorSeconds() - begin, prepared.index.tokens()};
   }
 
  private:

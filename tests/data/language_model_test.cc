@@ -27,12 +27,13 @@ DataConfig Config(DataConfig::Objective objective) {
 }
 
 ValidationData Validation(DataConfig::Objective objective) {
-  return ValidationData::Open(Config(objective), SharedRows(), T5(), PreparedSample());
+  return ValidationData::Open(Config(objective), SharedRows(), T5(),
+                              SplitOf(PreparedSample(), kValidationSplit));
 }
 
 // Each group of four documents, with an EOS after each.
 std::vector<Ids> Groups() {
-  const TokenCorpus corpus(PreparedSample() / kValidationSplit, T5(), "text", 4, true);
+  const TokenCorpus corpus(SplitOf(PreparedSample(), kValidationSplit), T5(), "text", 4, true);
   std::vector<Ids> groups;
   for (int64_t g = 0; g < corpus.group_count(); ++g) {
     const DocumentGroup group = corpus.Group(g);
@@ -117,7 +118,7 @@ TEST(PrefixLm, RowsAreThoseOfCausalLmAndTheirPrefixIsNotGiven) {
 TEST(LanguageModels, PackedRowsKeepTheirExamplesApart) {
   for (const auto objective : {DataConfig::CAUSAL_LM, DataConfig::PREFIX_LM}) {
     const TrainingData data =
-        TrainingData::Open(Config(objective), SharedRows(), T5(), PreparedSample(), 3);
+        TrainingData::Open(Config(objective), SharedRows(), T5(), SplitOf(PreparedSample()), 3);
     int64_t shared = 0;
     const int64_t rows = data.RowsOf(0)->size();
     const Batch batch = data.Get(0, rows, 0, rows);
@@ -151,7 +152,7 @@ TEST(LanguageModels, PackedRowsKeepTheirExamplesApart) {
 
 TEST(PrefixLm, IsCutElsewhereInTheNextEpoch) {
   const auto source = CorpusSource::Open(kTrainSplit, Config(DataConfig::PREFIX_LM), T5(),
-                                         PreparedSample(), 1, true);
+                                         SplitOf(PreparedSample()), 1, true);
   const auto first = source->Epoch(0), second = source->Epoch(1);
   ASSERT_EQ(first->size(), second->size());
   int64_t same = 0;

@@ -102,10 +102,11 @@ TEST(MaskedLm, RowsHoldTheText) {
   DataConfig config = SampleConfig();
   config.set_input_length(64);
   config.set_objective(DataConfig::CAUSAL_LM);
-  const ValidationData causal = ValidationData::Open(config, SharedRows(), T5(), PreparedSample());
+  const ValidationData causal =
+      ValidationData::Open(config, SharedRows(), T5(), SplitOf(PreparedSample(), kValidationSplit));
   config.set_objective(DataConfig::MASKED_LM);
-  const ValidationData masked =
-      ValidationData::Open(config, RowsOfTokenPairs(), T5(), PreparedSample());
+  const ValidationData masked = ValidationData::Open(config, RowsOfTokenPairs(), T5(),
+                                                     SplitOf(PreparedSample(), kValidationSplit));
   ASSERT_EQ(masked.example_count(), causal.example_count());
   for (int64_t i = 0; i < masked.example_count(); ++i) {
     const Batch rows = masked.Get(i, 1, 0, 1), text = causal.Get(i, 1, 0, 1);

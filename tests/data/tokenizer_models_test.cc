@@ -200,10 +200,11 @@ TEST(Tokenizers, UnknownCharactersReachTheBatch) {
   config.set_input_length(64);
   config.set_noise_density(0.1);
   config.set_extra_ids(20);
-  const PrepareResult result = PrepareCorpus(TrainingPreparation(config, directory), tokenizer);
-  EXPECT_EQ(result.index.tokens(), std::ssize(tokenizer.Encode(kSnowman)));
+  const PrepareOptions options = TrainingPreparation(config, directory);
+  const PreparedCorpus prepared{options.directory, PrepareCorpus(options, tokenizer).index};
+  EXPECT_EQ(prepared.index.tokens(), std::ssize(tokenizer.Encode(kSnowman)));
   const Batch batch =
-      TrainingData::Open(config, SeparateRows(), tokenizer, directory, 1).Get(0, 1, 0, 1);
+      TrainingData::Open(config, SeparateRows(), tokenizer, prepared, 1).Get(0, 1, 0, 1);
   EXPECT_EQ(std::ranges::count(batch["encoder_ids"], tokenizer.unknown_id()) +
                 std::ranges::count(batch["targets"], tokenizer.unknown_id()),
             2);

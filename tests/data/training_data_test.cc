@@ -22,14 +22,14 @@ using Ids = std::vector<int32_t>;
 
 // The sample's training corpus itself, to compare with.
 TokenCorpus OpenCorpus(const DataConfig& config, const Path& prepared) {
-  return {prepared / kTrainSplit, T5(), config.text_field(), config.documents_per_group(), false};
+  return {SplitOf(prepared), T5(), config.text_field(), config.documents_per_group(), false};
 }
 
 // Tokens of a full segment of 512 inputs.
 constexpr int64_t kSegmentTokens = 568;
 
 TrainingData OpenSample(uint64_t seed = 1, const DataConfig& config = SampleConfig()) {
-  return TrainingData::Open(config, SeparateRows(), T5(), PreparedSample(), seed);
+  return TrainingData::Open(config, SeparateRows(), T5(), SplitOf(PreparedSample()), seed);
 }
 
 TEST(KeyedPermutation, IsABijection) {
@@ -203,7 +203,7 @@ TEST(TrainingData, AnEpochHoldsEverySegmentOnce) {
           }
         }
         EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
-        EXPECT_EQ(tokens, corpus.index().tokens());
+        EXPECT_EQ(tokens, SplitOf(PreparedSample()).index.tokens());
       }
     }
   }
@@ -304,7 +304,7 @@ TEST(TrainingData, LongDocumentsGiveOneChunkAnEpoch) {
   config.add_train(WriteScratch(directory / "long.txt", content).string());
   const PrepareResult prepared = PrepareCorpus(TrainingPreparation(config, directory), T5());
   ASSERT_GT(prepared.index.tokens(), 2 * kMaxDocumentTokens);
-  const TrainingData data = TrainingData::Open(config, SeparateRows(), T5(), directory, 1);
+  const TrainingData data = TrainingData::Open(config, SeparateRows(), T5(), SplitOf(directory), 1);
   const TokenCorpus corpus = OpenCorpus(config, directory);
   std::set<int64_t> totals;
   for (int64_t epoch = 0; epoch < 30; ++epoch) {
@@ -332,20 +332,42 @@ TEST(TrainingData, TinyCorporaRepeatWithinABatch) {
   config.clear_train();
   config.add_train(WriteScratch(directory / "tiny.txt", "one two three\n").string());
   PrepareCorpus(TrainingPreparation(config, directory), T5());
-  const TrainingData data = TrainingData::Open(config, SeparateRows(), T5(), directory, 1);
+  const TrainingData data = TrainingData::Open(config, SeparateRows(), T5(), SplitOf(directory), 1);
   EXPECT_EQ(data.RowsInEpoch(0), 1);
   const Batch batch = data.Get(1000, 5, 0, 5);
   for (int64_t row = 0; row < 5; ++row) EXPECT_GT(batch["encoder_ids"][row * 512], 0);
+}
+
+// Two configurations may share a directory of shards, whose INDEX.json lists those of the last one.
+TEST(TrainingData, HasTheShardsOfItsOwnPreparation) {
+  const Path directory = ScratchDirectory("shared_shards");
+  std::vector<PreparedCorpus> prepared;
+  std::vector<DataConfig> configs;
+  for (const std::string name : {"one", "two"}) {
+    DataConfig& config = configs.emplace_back(SampleConfig());
+    config.clear_train();
+    config.add_train(WriteScratch(directory / (name + ".txt"), name + '\n').string());
+    const PrepareOptions options = TrainingPreparation(config, directory);
+    prepared.push_back({options.directory, PrepareCorpus(options, T5()).index});
+  }
+  const auto digest_of = [&](size_t i) {
+    return TrainingData::Open(configs[i], SeparateRows(), T5(), prepared[i], 1).ContentDigest();
+  };
+  EXPECT_NE(digest_of(0), digest_of(1));
+  EXPECT_EQ(SplitOf(directory).index, prepared[1].index);
 }
 
 TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   PreparedSample();
   const Tokenizer other(SamplePath("spiece.model"), 50);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), SeparateRows(), other, PreparedSample(), 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), other, SplitOf(PreparedSample()),
+                                 1);
             }).find("prepared with another data.text_field or data.extra_ids"),
             std::string::npos);
-  DataErrorOf([&] { TrainingData::Open(SampleConfig(), SeparateRows(), T5(), "/nonexistent", 1); });
+  DataErrorOf([&] {
+    TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf("/nonexistent"), 1);
+  });
 
   const Path copy = ScratchDirectory("mixed_up");
   std::filesystem::copy(PreparedSample(), copy, std::filesystem::copy_options::recursive);
@@ -353,12 +375,12 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   std::filesystem::copy_file(copy / "validation/c4-validation.00000-of-00001.json.gz.tokens", train,
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), copy, 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf(copy), 1);
             }).find("is not the shard that the index lists"),
             std::string::npos);
   std::filesystem::remove(train);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), copy, 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf(copy), 1);
             }).find("is missing"),
             std::string::npos);
 
@@ -370,7 +392,7 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   index.shards[0].digest = ToHex(forged.Commit(&facts));
   WriteIndex(copy / "train", index);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), copy, 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf(copy), 1);
             }).find("holds token id 40000, outside the vocabulary of 32100"),
             std::string::npos);
 
@@ -381,10 +403,10 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
 }
 
 TEST(ValidationData, IsUnpackedInOrderAndFixed) {
-  const ValidationData data =
-      ValidationData::Open(SampleConfig(), SeparateRows(), T5(), PreparedSample());
-  const ValidationData again =
-      ValidationData::Open(SampleConfig(), SeparateRows(), T5(), PreparedSample());
+  const ValidationData data = ValidationData::Open(SampleConfig(), SeparateRows(), T5(),
+                                                   SplitOf(PreparedSample(), kValidationSplit));
+  const ValidationData again = ValidationData::Open(SampleConfig(), SeparateRows(), T5(),
+                                                    SplitOf(PreparedSample(), kValidationSplit));
   EXPECT_GT(data.example_count(), 100);
   EXPECT_EQ(data.BatchCount(16), data.example_count() / 16);
   uint64_t checksum = 0, parts = 0;
@@ -409,8 +431,8 @@ TEST(ValidationData, IsUnpackedInOrderAndFixed) {
 
 // Pinned: any change to tokens, order, masks or keys would make earlier runs impossible to repeat.
 TEST(LabelChecksum, OfTheSampleIsPinned) {
-  const ValidationData validation =
-      ValidationData::Open(SampleConfig(), SeparateRows(), T5(), PreparedSample());
+  const ValidationData validation = ValidationData::Open(
+      SampleConfig(), SeparateRows(), T5(), SplitOf(PreparedSample(), kValidationSplit));
   EXPECT_EQ(fmt::format("{:016x}", LabelChecksum(validation.Get(0, 16, 0, 16))),
             "c3d030febbbb92a9");
   EXPECT_EQ(fmt::format("{:016x}", LabelChecksum(OpenSample().Get(0, 16, 0, 16))),

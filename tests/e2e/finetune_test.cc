@@ -148,6 +148,26 @@ TEST_F(Finetune, TheBenchmarksAreSeenThrough) {
   }
 }
 
+// As where the disk was full when the line was to be written.
+TEST_F(Finetune, ALostLineDoesNotCostTheBestModel) {
+  ASSERT_EQ(Run(Command("a", {"train.steps=8"})).code, 0);
+  Json results = Results("a");
+  const Json best_step = results["best_steps"]["toy"];
+  results["tasks"]["toy"]["accuracy"] = results["tasks"]["toy"]["f1"] = 101;  // never reached again
+  ReplaceFileDurably(Directory("a") / "results.json", JsonText(results));
+  std::string kept;
+  for (const std::string& line : Split(File("a", "metrics.jsonl"), '\n')) {
+    if (!line.empty() && line.find("toy/") == line.npos) kept += line + "\n";
+  }
+  ReplaceFileDurably(Directory("a") / "metrics.jsonl", kept);
+  ASSERT_EQ(Run(Command("a", {"train.steps=12"})).code, 0);
+  EXPECT_EQ(Results("a")["best_steps"]["toy"], best_step);
+  EXPECT_EQ(Results("a")["tasks"]["toy"]["f1"], 101);
+  const std::vector<CheckpointRef> best = ListCheckpoints(Directory("a") / "best/toy");
+  ASSERT_EQ(best.size(), 1u);
+  EXPECT_EQ(best[0].step, best_step);
+}
+
 TEST_F(Finetune, DiagnosticsAreOfTheBestModel) {
   const Json row = {
       {"premise", "aa ba"}, {"hypothesis", "da ea"}, {"label", "entailment"}, {"idx", 0}};
@@ -162,13 +182,13 @@ TEST_F(Finetune, DiagnosticsAreOfTheBestModel) {
   };
   run("train.steps=1");
   // These models give no label as an answer, so the last is kept as the best. It stays so, as the
-  // log now says that the first gave one.
+  // log now says that it gave one.
   std::string log = File("a", "metrics.jsonl");
   const std::string accuracy = R"("rte/accuracy":)";
-  log.insert(log.find(accuracy) + accuracy.size(), "5");
+  log.insert(log.rfind(accuracy) + accuracy.size(), "5");
   ReplaceFileDurably(Directory("a") / "metrics.jsonl", log);
   run("train.steps=12");
-  ASSERT_EQ(Results("a")["best_steps"]["rte"], 0);
+  ASSERT_EQ(Results("a")["best_steps"]["rte"], 1);
   const auto generated = [&](const Path& checkpoint) {
     const Outcome result = Run({"generate", "--raw", "--checkpoint", checkpoint.string()},
                                {.input = "rte hypothesis: da ea premise: aa ba\n"});

@@ -72,6 +72,27 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
 }
 
 // A run that continues where an evaluation was due makes it again.
+// Lines behind one that seems to be of a later step stay.
+TEST(MetricsLog, ADamagedStepCostsItsOwnLine) {
+  const Path path = ScratchDirectory("metrics-damaged") / "metrics.jsonl";
+  {
+    MetricsLog log(path, {0}, FixedTime);
+    for (int64_t step = 1; step <= 12; ++step) log.Write(step, kValues);
+  }
+  const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
+  std::string damaged, kept;
+  for (int i = 0; i < 12; ++i) {
+    const bool is_damaged = i == 3;
+    damaged += (is_damaged ? "{\"step\":9" + lines[i].substr(8) : lines[i]) + "\n";
+    if (!is_damaged && i < 10) kept += lines[i] + "\n";
+  }
+  ReplaceFileDurably(path, damaged + "{\"step\":1");
+  MetricsLog log(path, {10}, FixedTime);
+  EXPECT_EQ(ReadWholeFile(path), kept);
+  log.Write(11, kValues);
+  EXPECT_EQ(ReadWholeFile(path), kept + lines[10] + "\n");
+}
+
 TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
   const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
   for (int round = 0; round < 2; ++round) {

@@ -37,7 +37,7 @@ int Deaf(const std::function<void()>& ready) {
 }
 
 TEST(Signals, StopRequests) {
-  for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGXCPU}) {
     Child child(Loop);
     child.Signal(signal);
     EXPECT_EQ(child.Wait(), 75) << signal;

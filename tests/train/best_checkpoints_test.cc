@@ -6,7 +6,9 @@
 
 #include "checkpoint/retention.h"
 #include "checkpoint/verify.h"
+#include "tests/base/child_process.h"
 #include "tests/base/scratch.h"
+#include "tests/base/small_disk.h"
 #include "tests/checkpoint/sample.h"
 
 namespace syntra {
@@ -40,6 +42,24 @@ TEST(BestCheckpoints, AreCopiedWhereNothingCanBeLinked) {
   best.Keep("toy", 20);
   EXPECT_EQ(ListCheckpoints(root / "toy").size(), 1u);
   VerifyDirectory(root / "toy" / StepName(20));
+}
+
+// What a full disk allows of a copy does not stay and fill it.
+TEST(BestCheckpoints, NothingStaysOfACopyThatDoesNotFit) {
+  const Path checkpoints = ScratchInMemory("best-full"), root = ScratchDirectory("best-full");
+  Sample(10).Save(checkpoints);
+  const Ended ended = RunInChild([&] {
+    if (!MayMount() || !MountSmallDisk(root, "size=8k")) _exit(77);
+    try {
+      BestCheckpoints(root, checkpoints).Keep("toy", 10);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      _exit(DirectoryNames(root / "toy").empty() ? static_cast<int>(error.code()) : 1);
+    }
+  });
+  if (ended.code == 77) GTEST_SKIP() << "this process may not mount";
+  EXPECT_EQ(ended.code, static_cast<int>(ExitCode::kResources)) << ended.err;
+  EXPECT_TRUE(ended.Says("No space left on device")) << ended.err;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl and events.jsonl of a run: what is read of them can be described, and a run that
-// continues keeps of them whole lines, from the first on.
+// continues keeps of them whole lines, in their order.
 #include <cmath>
 
 #include "fuzz/target.h"
@@ -24,12 +24,24 @@ void Describe(const Path& path) {
   }
 }
 
+// Whether the lines of `part` are lines of `text`, in their order.
+bool HasLines(std::string_view text, std::string_view part) {
+  while (!part.empty()) {
+    const std::string_view wanted = part.substr(0, part.find('\n') + 1);
+    const std::string_view line = text.substr(0, text.find('\n') + 1);  // npos + 1 is 0
+    if (line.empty()) return false;
+    if (line == wanted) part.remove_prefix(wanted.size());
+    text.remove_prefix(line.size());
+  }
+  return true;
+}
+
 void Continue(std::string_view input) {
   const Path path = InputFile(input, "continued.jsonl");
   MetricsLog(path, {kResumed}).Write(kResumed + 1, {{"loss", 1.5}, {"seconds", NAN}});
   const std::string text = ReadWholeFile(path);
   const size_t last = text.rfind('\n', text.size() - 2) + 1;  // npos + 1 is 0
-  SYNTRA_CHECK(input.starts_with(std::string_view(text).substr(0, last)), "{}", text);
+  SYNTRA_CHECK(HasLines(input, std::string_view(text).substr(0, last)), "{}", text);
   SYNTRA_CHECK(StepOf(std::string_view(text).substr(last, text.size() - last - 1)) == kResumed + 1);
   SYNTRA_CHECK(ReadRunHistory(path).step == kResumed + 1);
   EventLog(InputFile(input, "events.jsonl")).Write("save", kResumed, {{"seconds", 0.5}});
