@@ -32,8 +32,8 @@ inline ExampleLengths Longest(const ExampleLengths& a, const ExampleLengths& b) 
 // Whether the model learns tasks: it then learns from no corpora, whatever data.train names.
 bool HasTasks(const DataConfig& config);
 
-// Whether the model learns to go on with a text (CAUSAL_LM, PREFIX_LM): its inputs then end
-// anywhere, and not with an EOS, and its targets follow them.
+// Whether the objective is language modelling (CAUSAL_LM, PREFIX_LM). Inputs then have no EOS, and
+// the targets continue them.
 bool IsLanguageModelling(const DataConfig& config);
 
 // The longest inputs and targets under a configuration: data.input_length and data.target_length;

@@ -29,10 +29,9 @@ struct PrepareOptions {
   Path directory;
   std::string text_field = "text";
   BadRecordPolicy on_bad_record;
-  // Called on the calling thread after every block of documents (1,000 of them, or 4 MiB of text)
-  // and every few MB of a file that
-  // is compared with its shard, and more often while waiting for other processes' shards. May throw
-  // to stop.
+  // Called on the caller's thread: after each block of documents (1,000, or 4 MiB of text), every
+  // few MB while a file is compared with its shard, and more often while waiting for another
+  // process. May throw to stop.
   std::function<void(const PrepareProgress&)> on_progress;
   // Set for a run that has already trained on these shards. If the bytes of a corpus file have
   // changed, its shard is replaced only by one with the same content (when the file was merely

@@ -17,8 +17,8 @@ struct DecodeRequest {
   std::vector<int32_t> ids;
   // Ids of sentinels: the output ends with the last of their spans. Empty: only at EOS.
   std::set<int32_t> sentinels;
-  // Whether it makes no difference what follows these ids: then the output ends with them. Empty:
-  // it always makes a difference.
+  // Returns true once more tokens cannot change the result: decoding then stops. Empty: they
+  // always can.
   std::function<bool(std::span<const int32_t> ids)> is_settled = {};
 };
 

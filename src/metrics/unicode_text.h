@@ -32,7 +32,7 @@ std::string LowerCase(std::string_view text);
 // str.replace: each `old`, from the left.
 std::string Replaced(std::string text, std::string_view old, std::string_view replacement);
 
-// str.split() and str.strip(): by white space, of which neither leaves any.
+// Split and strip at Unicode's white space, as str.split() and str.strip() do.
 std::vector<std::string_view> SplitAtSpace(std::string_view text);
 std::string_view StripUnicodeSpace(std::string_view text);
 

@@ -123,7 +123,7 @@ class TokenMixer {
   virtual ~TokenMixer() = default;
   virtual MixerTraits traits() const = 0;
   // Reports settings that are fine one by one but not together; `report` is that of MixerConfig.
-  // Only a mixer of which nothing is reported can be recorded.
+  // Build may be called only if nothing was reported.
   virtual void Validate(const FieldReport& report) const = 0;
   // Returns [B, T, D]. A mixer that prefills also writes what BuildStep reads, where steps follow.
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;

@@ -170,7 +170,7 @@ void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& dire
 std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
                                    const TaskFolder& folder, int64_t* left_out = nullptr);
 // Reads the files of a split, as many at a time as belong together, up to their first example.
-// Throws what ReadSplit would for what stands there.
+// Throws the same errors as ReadSplit, as far as these examples show them.
 void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder);
 
 // The answer that is right most often: the label of the largest class of `train`, the first among

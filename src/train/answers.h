@@ -47,9 +47,8 @@ class Answerer {
   std::optional<Answers> Answer(const Task& task, std::span<const TaskExample> examples,
                                 const std::function<bool()>& stop);
 
-  // The log-probability of each label of `task`, for each of these inputs with their EOS, of whose
-  // tokens there are at most as many as RowLengths says. Only for tasks that are answered with
-  // labels. Collective.
+  // The log-probability of each label of `task` for each input. Inputs end with EOS and have at
+  // most RowLengths(...).inputs tokens. Only for tasks that are answered with labels. Collective.
   std::vector<std::vector<double>> LabelScores(const Task& task, std::vector<Ids> inputs,
                                                const OnBatch& on_batch = {});
 

@@ -22,8 +22,8 @@ struct CheckpointSummary {
 // Throws Error(kCheckpoint) if there are some and none can be read. Changes nothing.
 std::optional<CheckpointSummary> NewestSummary(const Path& root);
 
-// Whether the run was trained on the token shards of this digest (CorpusIndex::DataDigest). Other
-// shards may still say the same.
+// Whether the run was trained on the token shards of this digest (CorpusIndex::DataDigest). Shards
+// with another digest may still hold the same tokens.
 bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest);
 
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the

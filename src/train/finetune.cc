@@ -37,7 +37,6 @@ class Finetuning : public Workload {
   std::string DescribeData() const override;
   std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                      TrainingState& state) override;
-  bool saves_evaluated() const override { return true; }
   // The best checkpoint of a task could be one of those that are undone.
   bool may_roll_back() const override { return false; }
   void Evaluated(RunContext& run, TrainingState& state, int64_t step) override;

@@ -36,7 +36,7 @@ class Hook {
   virtual void Stop(int64_t) {}
   // Called on all hooks when all ranks leave the loop together, by a CommonError or a Divergence.
   // The run then ends with the error, or makes new hooks and goes back to an earlier checkpoint.
-  // Finishes what the hook has begun beside training.
+  // Waits for the hook's work in the background.
   virtual void Settle() {}
   // Called on all hooks when any error ends this rank, and then the job; after Settle, if the ranks
   // share the error. The other ranks may be waiting for this one. Finishes what the hook has begun

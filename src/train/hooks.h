@@ -24,11 +24,11 @@ std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 // so, those with a spike. Throws Divergence if they are more than train.max_skipped_steps of late.
 std::unique_ptr<Hook> MakeDivergenceHook(RunContext& run, TrainingState& state);
 
-// Saves at the start, every checkpoint.every steps, on request and at the end; with
-// `before_evaluations` every evaluation.every steps, too. A save that fails is tried again at the
-// next occasion, up to checkpoint.max_failed_saves times in a row. The first and the last save are
-// not tried again: they throw.
-std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool before_evaluations);
+// Saves at the start, every checkpoint.every steps, on request and at the end; also before each
+// evaluation whose model is kept if it is the best (SavedEvaluationsEvery). A save that fails is
+// tried again at the next occasion, up to checkpoint.max_failed_saves times in a row. The first and
+// the last save are not tried again: they throw.
+std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state);
 
 // Records the steps of train.profile and writes profile/rank-NNNN.json on every rank. This must be
 // the last hook, since what the other hooks do after a step is recorded as part of that step.

@@ -27,10 +27,9 @@ enum class SaveOutcome { kWriting, kSaved, kFailed, kNotFinite };
 
 class SaveHook : public Hook {
  public:
-  SaveHook(RunContext& run, TrainingState& state, bool before_evaluations)
+  SaveHook(RunContext& run, TrainingState& state)
       : run_(run),
         state_(state),
-        before_evaluations_(before_evaluations),
         is_shared_(state.replica.plan().shards() > 1),
         mode_(run.config.checkpoint().asynchronous() ? SaveMode::kBackground
                                                      : SaveMode::kForeground),
@@ -104,7 +103,7 @@ class SaveHook : public Hook {
   std::optional<SaveMode> ModeAfter(const StepReport& report) const {
     if (report.last || report.stops) return {};  // End or Stop saves
     const Config& config = run_.config;
-    if (before_evaluations_ && IsDue(report.step, config.evaluation().every())) {
+    if (IsDue(report.step, SavedEvaluationsEvery(config))) {
       return SaveMode::kForeground;  // the best model is kept where it lies on disk
     }
     const bool is_due =
@@ -132,8 +131,8 @@ class SaveHook : public Hook {
     FinishLast();
     if (is_writing_) LearnOutcome();
     if (state_.saved_step == step) return;
-    // A communicator that lost a rank may leave wrong sums in a device and shows it in its next
-    // call: that call comes when all sums are done, and before they are kept.
+    // A communicator that lost a rank may have left wrong sums on the device, and reports it only
+    // in its next call. So wait for all sums, then make a call, before anything is saved.
     run_.backend.device().Wait();
     run_.ranks.Barrier();
     const auto start = Clock::now();
@@ -162,8 +161,8 @@ class SaveHook : public Hook {
     return outcome;
   }
 
-  // Rank 0 writes in the background, and would be ended with the job. That it is done shows in the
-  // directory: this rank can ask it nothing any more.
+  // Rank 0 writes in the background, and would be ended with the job. This rank can no longer talk
+  // to it, so it watches the directory for the finished checkpoint.
   void WaitForChief(double seconds) const {
     const Path checkpoint = run_.directory.checkpoints() / StepName(saving_step_);
     run_.watchdog.Activity("waiting for rank 0 to write it");
@@ -331,7 +330,6 @@ class SaveHook : public Hook {
 
   RunContext& run_;
   TrainingState& state_;
-  bool before_evaluations_;
   bool is_shared_;  // the state, by the ranks
   SaveMode mode_;   // of saves that are due
   int64_t saving_step_ = 0;
@@ -350,8 +348,8 @@ class SaveHook : public Hook {
 
 }  // namespace
 
-std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool before_evaluations) {
-  return std::make_unique<SaveHook>(run, state, before_evaluations);
+std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state) {
+  return std::make_unique<SaveHook>(run, state);
 }
 
 }  // namespace syntra

@@ -29,9 +29,9 @@ struct RunIdentity {
   Config config;
   std::string tokenizer_identity;  // Tokenizer::identity
   std::string tokenizer_model;     // the bytes of its file, which lie in every checkpoint
-  std::string data_digest;         // of what the training corpus says
+  std::string data_digest;         // of the training corpus's tokens
   std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
-  std::string validation_digest;  // of what the validation corpus says; empty: there is none
+  std::string validation_digest;  // of the validation corpus's tokens; empty: there is none
   std::string initial;  // where its first parameters come from; empty: from initialisation
   // Steps that its optimizer had made before the run's first one (checkpoint.initial_state).
   int64_t optimizer_steps_before = 0;

@@ -58,7 +58,7 @@ class StepRunner {
   // anything but another Run, call FinishGathers.
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note,
                  Trace* trace = nullptr);
-  // Makes work that is enqueued from now on find the parameters complete. The host does not wait.
+  // Work that is enqueued after this call sees all gathered parameters. The host does not wait.
   void FinishGathers();
 
  private:

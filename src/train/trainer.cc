@@ -62,18 +62,22 @@ class Trainer {
   std::vector<std::unique_ptr<Hook>> hooks_;
 };
 
-// The newest checkpoint of the run itself, the same on all ranks.
+// The newest checkpoint of the run itself, the same on all ranks: rank 0 chooses it, sets damaged
+// ones aside, and passes over what it cannot read.
 std::optional<Checkpoint> Trainer::FindNewest() {
   const Path root = run_.directory.checkpoints();
-  // The chief sets damaged checkpoints aside before the others look.
   std::optional<Checkpoint> found;
-  if (run_.is_chief()) found = FindNewestValid(root, Recovery::kSetAside);
-  run_.ranks.Barrier();
-  if (!run_.is_chief()) found = FindNewestValid(root, Recovery::kReadOnly);
-  const std::string newest = found ? std::to_string(found->info().step) : "none";
-  CheckAgreement(run_.ranks, {{"newest checkpoint, step", newest}}, ExitCode::kCheckpoint,
+  std::string chosen;
+  if (run_.is_chief()) {
+    found = FindNewestValid(root, Recovery::kSetAside);
+    if (found) chosen = StepName(found->info().step);
+  }
+  BroadcastText(run_.ranks, &chosen);
+  if (chosen.empty()) return std::nullopt;
+  const Path path = root / chosen;
+  CheckAgreement(run_.ranks, {{chosen, Exists(path) ? "there" : "missing"}}, ExitCode::kCheckpoint,
                  "checkpoints", "The run directory must be on a file system that all ranks share");
-  return found;
+  return found ? std::move(found) : Checkpoint(path);
 }
 
 void Trainer::Continue(Checkpoint& newest) {
@@ -153,8 +157,8 @@ void Trainer::CountStart() {
   if (!refusal.empty()) throw CommonError(ExitCode::kDiverged, refusal);
 }
 
-// OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
-// from the step that is being trained and from the other ranks.
+// OpenMP's number of threads belongs to the calling thread. A new thread would use all cores and
+// slow down the current step and the other ranks.
 std::future<std::vector<Batch>> Trainer::FetchAside(int64_t step) {
   return std::async(std::launch::async, [this, step, trace = run_.trace] {
     SetThreadCount(1);
@@ -218,7 +222,7 @@ void Trainer::MakeHooks() {
   hooks_.push_back(MakeCompareHook(run_, *state_));
   hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
   hooks_.push_back(MakeDivergenceHook(run_, *state_));
-  hooks_.push_back(MakeSaveHook(run_, *state_, workload_.saves_evaluated()));
+  hooks_.push_back(MakeSaveHook(run_, *state_));
   // After the save: what was trained is safe, however long an evaluation takes.
   hooks_.push_back(
       MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_),

@@ -49,8 +49,6 @@ class Workload {
   // The evaluators that judge the model; after Open. Both arguments outlive them.
   virtual std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                              TrainingState& state) = 0;
-  // Whether every model that is evaluated is saved first, so that the best one can be kept.
-  virtual bool saves_evaluated() const { return false; }
   // Whether a run that has diverged may go back to an earlier checkpoint.
   virtual bool may_roll_back() const { return true; }
   // Called when all evaluators have judged the model as it is after `step`; never called where

@@ -152,7 +152,7 @@ TEST_F(Agreement, CheckpointsAreCompared) {
                Wrapper(fmt::format("exec unshare -m sh -c '{}' sh {} \"$@\"", hide, SYNTRA_BINARY)),
            .ranks = 2});
   EXPECT_EQ(outcome.code, 5) << outcome.err;
-  EXPECT_TRUE(outcome.Says("newest checkpoint, step: 5 on rank 0, none on rank 1")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("step-0000000005: there on rank 0, missing on rank 1")) << outcome.err;
 }
 
 TEST_F(Agreement, EvaluationsAreComparedToo) {
