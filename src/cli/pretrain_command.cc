@@ -36,7 +36,8 @@ std::string OutcomeText(const RunOutcome& outcome, const Config& config) {
                                              WithThousands(train.steps()))
                                : "";
   if (outcome.was_done) return fmt::format("the run in {} is done: {}\n", train.directory(), done);
-  std::string text = Evaluations(RunDirectory{train.directory()}.metrics());
+  const Path metrics = RunDirectory{train.directory()}.metrics();
+  std::string text = Exists(metrics) ? Evaluations(metrics) : "";  // none: it was stopped before
   if (outcome.step) text += done + "; ";
   text += fmt::format("run directory {}\n", train.directory());
   if (outcome.code == ExitCode::kRequeue) {
