@@ -72,6 +72,7 @@ class Preparation {
     RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
     progress_.shards_total = static_cast<int64_t>(tasks_.size());
+    result_.directory = options_.directory;
     result_.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
     result_.index.shards.resize(tasks_.size());
     std::vector<PendingTask> elsewhere;

@@ -42,8 +42,7 @@ struct PrepareOptions {
   bool replaces_shards = true;
 };
 
-struct PrepareResult {
-  CorpusIndex index;
+struct PrepareResult : PreparedCorpus {
   int64_t built = 0;  // shards made by this process
   int64_t kept = 0;   // shards that existed, or that another process made meanwhile
 };

@@ -42,7 +42,7 @@ Path PreparedOf(const Config& config) {
 // A checkpoint can be evaluated even if its run directory is on a full or read-only disk.
 PreparedCorpus PrepareValidation(const PrepareOptions& options, const Tokenizer& tokenizer) {
   try {
-    return {options.directory, PrepareCorpus(options, tokenizer).index};
+    return PrepareCorpus(options, tokenizer);
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error& error) {

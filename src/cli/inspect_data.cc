@@ -22,7 +22,7 @@ namespace {
 // Looking at data must not cost a run its token shards, or the time to read them all.
 PreparedCorpus PrepareToLook(PrepareOptions options, const Tokenizer& tokenizer) {
   options.replaces_shards = false;
-  return {options.directory, PrepareCorpus(options, tokenizer).index};
+  return PrepareCorpus(options, tokenizer);
 }
 
 // The first `count` rows of a split: of its first batch of training, or of its validation examples.

@@ -55,13 +55,11 @@ double CutLines(const Path& path, const std::function<bool(std::string_view)>& k
       kept_behind.append(line).push_back('\n');
     }
   });
-  const bool incomplete = !cut;
   const size_t kept = cut.value_or(whole);
   if (kept == text.size()) return last_time;
-  Log().info(
-      "{}: removed {} ({} bytes)", path.string(),
-      incomplete ? "an incomplete line" : "the lines of steps and evaluations that are done again",
-      text.size() - kept - kept_behind.size());
+  Log().info("{}: removed {} ({} bytes)", path.string(),
+             cut ? "the lines of steps and evaluations that are done again" : "an incomplete line",
+             text.size() - kept - kept_behind.size());
   if (kept_behind.empty()) {
     file.Truncate(static_cast<int64_t>(kept));
   } else {

@@ -124,12 +124,12 @@ PreparedCorpus Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) 
     run.MaybeAskToStop("stop_prepare", ++reports_);
     if (run.requests->StopOfAnyRank()) throw Stopped();
   };
-  PrepareResult result = PrepareCorpus(split, *tokenizer_);
+  const PrepareResult result = PrepareCorpus(split, *tokenizer_);
   if (result.built > 0) {
     Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
                WithThousands(result.index.tokens()), split.directory.string());
   }
-  return {split.directory, std::move(result.index)};
+  return result;
 }
 
 // Where a rank was asked to stop, finished shards stay, and the next start goes on with the rest.

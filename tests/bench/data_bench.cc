@@ -16,7 +16,6 @@
 #include "base/memory_limits.h"
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
-#include "data/corpus_source.h"
 #include "data/normalizer.h"
 #include "data/record_reader.h"
 #include "data/segmenter.h"
@@ -87,13 +86,13 @@ class Pipeline {
 
   Outcome Prepare(const Path& file) {
     const double begin = ProcessorSeconds();
-    const int64_t ids = PrepareShard(file).tokens();
+    const int64_t ids = PrepareShard(file).index.tokens();
     return {ProcessorSeconds() - begin, ids};
   }
 
   // Every row of one epoch of the file's shard, which is prepared before.
   Outcome MakeBatches(const Path& file) {
-    const PreparedCorpus prepared{folder_ / kTrainSplit, PrepareShard(file)};
+    const PreparedCorpus prepared = PrepareShard(file);
     const double begin = ProcessorSeconds();
     const TrainingData data =
         TrainingData::Open(ConfigOf(file), SeparateRows(), tokenizer_, prepared, /*seed=*/1);
@@ -124,9 +123,9 @@ class Pipeline {
     return config;
   }
 
-  CorpusIndex PrepareShard(const Path& file) {
+  PreparedCorpus PrepareShard(const Path& file) {
     RemoveAll(folder_);
-    return PrepareCorpus(TrainingPreparation(ConfigOf(file), folder_), tokenizer_).index;
+    return PrepareCorpus(TrainingPreparation(ConfigOf(file), folder_), tokenizer_);
   }
 
   Tokenizer tokenizer_;

@@ -200,8 +200,7 @@ TEST(Tokenizers, UnknownCharactersReachTheBatch) {
   config.set_input_length(64);
   config.set_noise_density(0.1);
   config.set_extra_ids(20);
-  const PrepareOptions options = TrainingPreparation(config, directory);
-  const PreparedCorpus prepared{options.directory, PrepareCorpus(options, tokenizer).index};
+  const PreparedCorpus prepared = PrepareCorpus(TrainingPreparation(config, directory), tokenizer);
   EXPECT_EQ(prepared.index.tokens(), std::ssize(tokenizer.Encode(kSnowman)));
   const Batch batch =
       TrainingData::Open(config, SeparateRows(), tokenizer, prepared, 1).Get(0, 1, 0, 1);

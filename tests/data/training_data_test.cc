@@ -347,8 +347,7 @@ TEST(TrainingData, HasTheShardsOfItsOwnPreparation) {
     DataConfig& config = configs.emplace_back(SampleConfig());
     config.clear_train();
     config.add_train(WriteScratch(directory / (name + ".txt"), name + '\n').string());
-    const PrepareOptions options = TrainingPreparation(config, directory);
-    prepared.push_back({options.directory, PrepareCorpus(options, T5()).index});
+    prepared.push_back(PrepareCorpus(TrainingPreparation(config, directory), T5()));
   }
   const auto digest_of = [&](size_t i) {
     return TrainingData::Open(configs[i], SeparateRows(), T5(), prepared[i], 1).ContentDigest();
