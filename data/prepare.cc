@@ -4,37 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <map>
 #include <new>
 #include <optional>
-#include <span>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/thread.h"
-#include "data/byte_source.h"
 #include "data/pattern.h"
-#include "data/record_reader.h"
+#include "data/prepare_reporter.h"
+#include "data/shard_builder.h"
 #include "data/shard_claim.h"
 #include "data/shard_mismatch.h"
 
 namespace syntra {
 namespace {
 
-// Documents are read, tokenized and written in blocks of this size: large enough for many threads,
-// small enough for memory and for a quick stop.
-constexpr size_t kBlockDocuments = 1000;
-constexpr size_t kBlockTextBytes = size_t{4} << 20;
-constexpr size_t kKeptTextBytes = 64 << 10;  // of a document, until the next block
 constexpr std::chrono::seconds kClockTick{2};
-constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
-constexpr std::chrono::seconds kBetweenTouches{1};
 
 // A task that the previous index does not settle, and when its files had last changed as the call
 // began.
@@ -44,18 +33,6 @@ struct PendingTask {
   int64_t shard_time;   // ChangeTime
 };
 
-// As it was when its bytes were digested.
-struct CorpusFile {
-  int64_t bytes;
-  Digest digest;
-  int64_t time;  // ChangeTime
-};
-
-struct Document {
-  std::string text;
-  std::vector<int32_t> ids;
-};
-
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const Tokenizer& tokenizer)
@@ -63,7 +40,9 @@ class Preparation {
         tokenizer_(tokenizer),
         settings_(SettingsDigest(options.text_field, tokenizer)),
         tasks_(ShardTasks(options)),
-        wanted_{tokenizer.digest(), settings_, options.on_bad_record} {}
+        wanted_{tokenizer.digest(), settings_, options.on_bad_record},
+        reporter_(options, std::ssize(tasks_)),
+        builder_(options, tokenizer, settings_, reporter_) {}
 
   PrepareResult Run() {
     CreateDirectories(options_.directory);
@@ -71,7 +50,6 @@ class Preparation {
     // Other processes may be writing here. None of them pauses for as long as an hour.
     RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
-    progress_.shards_total = static_cast<int64_t>(tasks_.size());
     result_.directory = options_.directory;
     result_.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
     result_.index.shards.resize(tasks_.size());
@@ -112,8 +90,7 @@ class Preparation {
 
   void Finish(size_t i, bool built, IndexEntry entry) {
     ++(built ? result_.built : result_.kept);
-    ++progress_.shards_done;
-    Report();
+    reporter_.ShardDone();
     result_.index.shards[i] = std::move(entry);
   }
 
@@ -123,13 +100,13 @@ class Preparation {
 
   void Make(const PendingTask& pending, const ShardClaim& claim) {
     const ShardTask& task = tasks_[pending.index];
-    claim_ = &claim;
+    reporter_.SetClaim(&claim);
     const int64_t source_time = SettledTime(task.source);
     const bool built = !WasMadeMeanwhile(task, pending) && BuildUnlessFinished(task);
     IndexEntry entry = EntryNow(task);
     entry.file_time = SettledTime(task.shard);
     entry.source_time = source_time;
-    claim_ = nullptr;
+    reporter_.SetClaim(nullptr);
     Finish(pending.index, built, std::move(entry));
   }
 
@@ -177,8 +154,7 @@ class Preparation {
   ShardClaim WaitForClaim(const Path& shard) {
     while (true) {
       if (std::optional<ShardClaim> claim = ShardClaim::Try(shard)) return std::move(*claim);
-      progress_.sign_of_life = ShardClaim::TouchedAt(shard);
-      Report();
+      reporter_.Waiting(shard);
       std::this_thread::sleep_for(kBetweenTries);
     }
   }
@@ -205,13 +181,13 @@ class Preparation {
     const ErrorContext context([&] { return "preparing " + task.source.string(); });
     try {
       RemoveAll(AsideOf(task.shard));
-      const CorpusFile source = DigestNow(task.source);
+      const DigestedSource source = builder_.DigestNow(task.source);
       std::optional<Digest> content;
       if (IsFinished(task, {source.bytes, source.digest}, &content)) return false;
       if (content) {
         BuildIfContentIsEqual(task, source, *content);
       } else {
-        Build(task, task.shard, source);
+        builder_.Build(task.source, source, task.shard);
       }
       return true;
     } catch (const std::bad_alloc&) {
@@ -223,16 +199,9 @@ class Preparation {
   // can be made there.
   bool IsFinishedNow(const ShardTask& task) {
     const ErrorContext context([&] { return "comparing " + task.source.string(); });
-    const CorpusFile source = DigestNow(task.source);
+    const DigestedSource source = builder_.DigestNow(task.source);
     std::optional<Digest> content;
     return IsFinished(task, {source.bytes, source.digest}, &content);
-  }
-
-  CorpusFile DigestNow(const Path& path) {
-    const int64_t time = ChangeTime(path);
-    File file = OpenCorpusFile(path);
-    const Digest digest = DigestOfRest(file, [this] { ReportCompared(); });
-    return {file.Size(), digest, time};
   }
 
   // `content`: what a shard that is made in its place must say, if that matters.
@@ -241,7 +210,7 @@ class Preparation {
     if (!Exists(task.shard)) return false;
     std::optional<Mismatch> mismatch;
     try {
-      const TokenShard shard(task.shard, /*verify=*/true, [this] { ReportCompared(); });
+      const TokenShard shard(task.shard, /*verify=*/true, [this] { reporter_.Compared(); });
       const ShardFacts& facts = shard.facts();
       mismatch = MismatchOf(facts, wanted_, source);
       const bool is_comparable =
@@ -273,93 +242,16 @@ class Preparation {
   // Where a shard is made that may not replace the one there. A process that is killed leaves it.
   static Path AsideOf(const Path& shard) { return shard.string() + ".again"; }
 
-  void BuildIfContentIsEqual(const ShardTask& task, const CorpusFile& source,
+  void BuildIfContentIsEqual(const ShardTask& task, const DigestedSource& source,
                              const Digest& content) {
     const Path aside = AsideOf(task.shard);
-    Build(task, aside, source);
+    builder_.Build(task.source, source, aside);
     if (TokenShard(aside).content() == content) return RenameDurably(aside, task.shard);
     RemoveAll(aside);
     Fail(ExitCode::kCheckpoint,
          "{} no longer contains the text that this run was trained on ({}), so the run cannot "
          "continue; restore the file, or choose another train.directory",
          task.source.string(), task.shard.string());
-  }
-
-  void Build(const ShardTask& task, const Path& shard, const CorpusFile& source) {
-    RemoveLeftovers(shard);
-    const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
-    BadRecordLedger ledger(task.source, options_.on_bad_record);
-    TokenShardWriter writer(shard, tokenizer_.vocabulary_size());
-    std::vector<Document> block(kBlockDocuments);  // whose memory is used again
-    while (const size_t count = ReadBlock(reader.get(), &ledger, block)) {
-      const std::span<Document> documents = std::span(block).first(count);
-      Encode(documents);
-      for (Document& document : documents) {
-        writer.AddDocument(document.ids);
-        progress_.tokens += static_cast<int64_t>(document.ids.size());
-        // Otherwise each place of the block would come to be as large as the longest document.
-        if (document.text.capacity() > kKeptTextBytes) document = {};
-      }
-      progress_.documents += static_cast<int64_t>(count);
-      Report();
-    }
-    ledger.Finish();
-    // A file that is still being written or copied.
-    if (ChangeTime(task.source) != source.time && DigestNow(task.source).digest != source.digest) {
-      Fail(ExitCode::kData, "it changed while it was read; start again when it is complete");
-    }
-    ShardFacts facts{.bad_records = static_cast<uint64_t>(ledger.bad()),
-                     .source_bytes = static_cast<uint64_t>(source.bytes),
-                     .source = source.digest,
-                     .tokenizer = tokenizer_.digest(),
-                     .settings = settings_};
-    writer.Commit(&facts);
-  }
-
-  // Fills the front of `block` with the next documents. Returns how many; 0 at the end of the file.
-  static size_t ReadBlock(RecordReader* reader, BadRecordLedger* ledger,
-                          std::span<Document> block) {
-    size_t count = 0, bytes = 0;
-    for (Record record; count < block.size() && bytes < kBlockTextBytes;) {
-      if (!NextGood(reader, ledger, &record)) break;
-      block[count++].text = record.text;
-      bytes += record.text.size();
-    }
-    return count;
-  }
-
-  // Tokenizes on all threads. Each document is encoded alone, so the ids do not depend on their
-  // number.
-  void Encode(std::span<Document> documents) const {
-    std::atomic<bool> failed = false;
-    ParallelTasks(std::ssize(documents), [&](int64_t i) {
-      try {
-        tokenizer_.Encode(documents[i].text, &documents[i].ids);
-      } catch (...) {
-        failed = true;
-      }
-    });
-    if (!failed) return;
-    // Encodes again on this thread, which may throw and has the error context.
-    for (Document& document : documents) {
-      try {
-        tokenizer_.Encode(document.text, &document.ids);
-      } catch (const std::bad_alloc&) {
-        Fail(ExitCode::kResources,
-             "not enough memory to tokenize a document of {}; let the process have more, or split "
-             "the document",
-             HumanBytes(static_cast<double>(document.text.size())));
-      }
-    }
-  }
-
-  // Removes temporary files of processes that died while making this shard. This process holds the
-  // claim, so no other one is writing.
-  void RemoveLeftovers(const Path& shard) const {
-    const std::string prefix = shard.filename().string() + ".tmp-";
-    for (const Path& path : ListDirectory(options_.directory)) {
-      if (path.filename().string().starts_with(prefix)) RemoveAll(path);
-    }
   }
 
   void ReportEmpty(const CorpusIndex& index) const {
@@ -373,38 +265,18 @@ class Preparation {
          others == 0 ? "" : " and " + Counted(static_cast<int64_t>(others), "other file"));
   }
 
-  void ReportCompared() {
-    ++progress_.compared_blocks;
-    Report();
-  }
-
-  void Report() {
-    if (options_.on_progress) options_.on_progress(progress_);
-    const auto now = Clock::now();
-    if (claim_ && now - touched_ > kBetweenTouches) {
-      claim_->Touch();
-      touched_ = now;
-    }
-    if (now - logged_ < kBetweenLines) return;
-    logged_ = now;
-    Log().info("{}: {} of {} shards, {} documents, {} tokens made here",
-               options_.directory.string(), progress_.shards_done, progress_.shards_total,
-               WithThousands(progress_.documents), WithThousands(progress_.tokens));
-  }
-
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   Digest settings_;
   std::vector<ShardTask> tasks_;
   ShardSettings wanted_;
+  PrepareReporter reporter_;
+  ShardBuilder builder_;
   PrepareResult result_;
-  PrepareProgress progress_;
   CorpusIndex previous_;
   bool is_read_only_ = false;                           // the directory, to this process
   bool warned_ = false;                                 // that shards are made again
   std::map<std::string, const IndexEntry*> unchanged_;  // entries of previous_ by shard name
-  const ShardClaim* claim_ = nullptr;                   // on the shard that is being made
-  Clock::time_point logged_ = Clock::now(), touched_ = Clock::now();
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock_holder.h"
+
 namespace syntra {
 namespace {
 
@@ -14,6 +16,7 @@ Path LockPath(const Path& shard) { return shard.string() + ".lock"; }
 std::optional<ShardClaim> ShardClaim::Try(const Path& shard) {
   std::optional<FileLock> lock = FileLock::Try(LockPath(shard));
   if (!lock) return std::nullopt;
+  NameHolder(*lock);
   return ShardClaim(std::move(*lock));
 }
 
@@ -25,5 +28,7 @@ ShardClaim::~ShardClaim() {
 void ShardClaim::Touch() const { futimens(lock_.descriptor(), nullptr); }
 
 int64_t ShardClaim::TouchedAt(const Path& shard) { return ChangeTime(LockPath(shard)); }
+
+std::string ShardClaim::HolderOf(const Path& shard) { return HolderIn(LockPath(shard)); }
 
 }  // namespace syntra

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/file_lock.h"
 
@@ -17,8 +18,10 @@ class ShardClaim {
 
   // Shows the processes that wait for the claim that this one is still working.
   void Touch() const;
-  // The time at which the holder of the claim on `shard` last called Touch.
+  // The time at which the holder of the claim on `shard` last called Touch, as ChangeTime.
   static int64_t TouchedAt(const Path& shard);
+  // The process that holds the claim on `shard` (HolderIn).
+  static std::string HolderOf(const Path& shard);
 
  private:
   explicit ShardClaim(FileLock lock) : lock_(std::move(lock)) {}

@@ -212,6 +212,16 @@ int64_t File::Size() const {
   return status.st_size;
 }
 
+bool File::IsStillNamed() const {
+  struct stat opened, named;
+  if (fstat(descriptor_, &opened) != 0) return false;
+  if (stat(path_.c_str(), &named) != 0) {
+    // Other errors say nothing of the name: a file server may be away for a moment.
+    return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  }
+  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 void File::Truncate(int64_t size) {
   if (ftruncate(descriptor_, size) != 0) FailSystem("truncate", path_);
 }
@@ -433,6 +443,12 @@ void RemoveAll(const Path& path) {
   std::error_code code;
   std::filesystem::remove_all(path, code);
   if (code) FailSystem("remove", path, code.value());
+}
+
+Path FirstFreeName(const Path& path) {
+  Path free = path;
+  for (int i = 2; Exists(free); ++i) free = fmt::format("{}-{}", path.string(), i);
+  return free;
 }
 
 int64_t ChangeTime(const Path& path) {

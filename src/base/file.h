@@ -54,6 +54,8 @@ class File {
   // The next Read begins at the start of the file.
   void Rewind();
   int64_t Size() const;
+  // Whether the path still names this file: it was neither removed, nor renamed, nor replaced.
+  bool IsStillNamed() const;
   void Truncate(int64_t size);
   void Sync();   // fsync
   void Close();  // reports errors that a destructor would have to swallow
@@ -110,6 +112,9 @@ Path TemporaryBeside(const Path& path);
 // they changed in the last `age` seconds. Where others may write, too, give an age that no
 // unfinished file reaches.
 void RemoveTemporaries(const Path& directory, int64_t age = 0);
+
+// `path`, or the first of path-2, path-3, ... of which there is none.
+Path FirstFreeName(const Path& path);
 
 // When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.
 int64_t ChangeTime(const Path& path);

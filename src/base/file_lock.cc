@@ -2,7 +2,6 @@
 #include "base/file_lock.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -40,16 +39,6 @@ std::optional<FileLock> FileLock::Try(const Path& path) {
     // The holder before us may have removed it between our opening and our locking it.
     if (lock.IsStillNamed()) return lock;
   }
-}
-
-bool FileLock::IsStillNamed() const {
-  struct stat opened, named;
-  if (fstat(file_.descriptor(), &opened) != 0) return false;
-  if (stat(path().c_str(), &named) != 0) {
-    // Other errors say nothing of the name: a file server may be away for a moment.
-    return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
-  }
-  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 }  // namespace syntra

@@ -20,7 +20,7 @@ class FileLock {
 
   // Whether the path still names the file that is locked. If it was removed or replaced, another
   // process may hold a lock of the same name.
-  bool IsStillNamed() const;
+  bool IsStillNamed() const { return file_.IsStillNamed(); }
   // The locked file, open for appending.
   File& file() { return file_; }
   int descriptor() const { return file_.descriptor(); }  // negative after a move

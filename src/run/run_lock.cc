@@ -5,61 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <ctime>
 #include <string>
 
 #include "base/error.h"
-#include "base/host.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/text.h"
+#include "base/lock_holder.h"
 
 namespace syntra {
 namespace {
-
-// The holder's line is far shorter; what is longer is not its line.
-constexpr int64_t kLongestLine = 65536;
-
-std::string JobId() {
-  for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
-    if (const char* id = std::getenv(variable)) return id;
-  }
-  return "";
-}
-
-std::string LocalTime() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local;
-  localtime_r(&now, &local);
-  char text[64];
-  strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
-}
-
-std::string HolderIn(const Path& path) {
-  // The holder writes its line just after it has the lock.
-  for (int attempt = 0; attempt < 10; ++attempt, usleep(20000)) {
-    try {
-      if (const auto holder = RunLock::DescribeHolder(ReadWholeFile(path, kLongestLine))) {
-        return *holder;
-      }
-    } catch (const Error&) {  // not readable
-      break;
-    }
-  }
-  return "another process";
-}
-
-void Write(File& file, const std::string& text) {
-  try {
-    file.Truncate(0);
-    file.Write(text);
-  } catch (const Error& error) {
-    // The lock holds all the same; only its text for people is missing.
-    Log().warn("{}", error.what());
-  }
-}
 
 Path LockOf(const Path& run_directory) { return run_directory / "LOCK"; }
 
@@ -81,19 +33,6 @@ FileLock TakeLock(const Path& run_directory) {
 
 }  // namespace
 
-std::optional<std::string> RunLock::DescribeHolder(const std::string& text) {
-  try {
-    const Json holder = ParseJson(text);
-    const std::string job = holder.value("job", "");
-    return Printable(fmt::format("process {} on {} since {}{}",
-                                 IntegerOf(holder.value("pid", Json(0))), holder.value("host", "?"),
-                                 holder.value("start", "?"),
-                                 job.empty() ? "" : fmt::format(" (job {})", job)));
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
-}
-
 std::string RunLock::HolderOf(const Path& run_directory) {
   const Path lock = LockOf(run_directory);
   return FileLock::IsFree(lock) ? "" : HolderIn(lock);
@@ -113,14 +52,12 @@ RunLock::RunLock(const Path& run_directory)
   }
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  const Json holder = {
-      {"host", HostName()}, {"pid", getpid()}, {"start", LocalTime()}, {"job", JobId()}};
-  Write(lock_.file(), JsonText(holder) + "\n");
+  NameHolder(lock_);
 }
 
 RunLock::~RunLock() {
   // Emptied, not removed: removing a lock file lets two processes lock two files of the same name.
-  Write(lock_.file(), "");
+  ForgetHolder(lock_);
 }
 
 bool RunLock::DirectoryIsThere() const {

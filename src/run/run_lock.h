@@ -5,7 +5,6 @@
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 
 #include "base/file_lock.h"
@@ -23,8 +22,6 @@ class RunLock {
   // "process 12 on node7 since 2026-01-31 12:00:00" for the holder of the lock; "" if it is free.
   // Creates nothing.
   static std::string HolderOf(const Path& run_directory);
-  // The same from the text of LOCK, followed by its job; nothing if LOCK does not say.
-  static std::optional<std::string> DescribeHolder(const std::string& text);
   // Throws as the constructor does if another process holds the lock. Creates nothing.
   static void RequireFree(const Path& run_directory);
   // Call before the run writes into the directory. Throws Error(kResources) if the directory was

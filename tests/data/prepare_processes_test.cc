@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A corpus that several processes prepare: together, one after another's death, or with less
 // permission.
+#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "core/thread.h"
 #include "data/prepare.h"
 #include "data/shard_claim.h"
+#include "tests/base/captured_log.h"
 #include "tests/data/prepared_corpus.h"
 #include "tests/data/sample_data.h"
 
@@ -152,6 +154,20 @@ TEST(Prepare, WaitingShowsThatTheHolderWorks) {
   EXPECT_THROW(PrepareCorpus(options, T5()), Enough);
   // As it was claimed, and touched.
   EXPECT_EQ(seen.size(), 2u);
+  // One that is suspended is named, since it must be ended by hand.
+  kill(child, SIGSTOP);
+  const Path lock = options.directory / "c-00000-of-00001.json.gz.tokens.lock";
+  std::filesystem::last_write_time(
+      lock, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(3));
+  const CapturedLog log;
+  options.on_progress = [&](const PrepareProgress&) {
+    if (!log.Warnings().empty()) throw Enough();
+  };
+  EXPECT_THROW(PrepareCorpus(options, T5()), Enough);
+  EXPECT_THAT(log.Warnings().front(),
+              testing::StartsWith(fmt::format(
+                  "waiting for c-00000-of-00001.json.gz.tokens, which process {} on ", child)));
+  EXPECT_THAT(log.Warnings().front(), testing::HasSubstr(" has claimed but not worked on for 3m"));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   close(ends[0]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small files of a run directory: STATUS, run.json and LOCK.
+#include "base/lock_holder.h"
 #include "base/text.h"
 #include "fuzz/target.h"
-#include "run/run_lock.h"
 #include "run/run_status.h"
 #include "train/run_directory.h"
 
@@ -17,7 +17,7 @@ void Run(std::string_view input) {
   InputFile(input, "run/STATUS");
   RunStatus status(directory);
   const bool done = status.IsDone(7);
-  const std::string holder = RunLock::DescribeHolder(std::string(input)).value_or("");
+  const std::string holder = DescribeHolder(std::string(input)).value_or("");
   SYNTRA_CHECK(Printable(holder) == holder, "{}", Printable(holder));
   status.Start(7);  // refuses what has started too often
   SYNTRA_CHECK(!status.IsDone(7));
