@@ -56,6 +56,8 @@ std::vector<std::string> DirectoryNames(const Path& directory);
 struct CheckpointRef {
   Path path;
   int64_t step = 0;
+
+  bool operator==(const CheckpointRef&) const = default;
 };
 
 // Whether the schedule alone makes a run save after `step`, rather than a request, a stop or the

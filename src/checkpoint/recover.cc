@@ -23,12 +23,8 @@ struct Rejected {
 };
 
 void SetAside(const CheckpointRef& bad) {
-  const Path root = bad.path.parent_path();
   const std::string name = std::string(kBadPrefix) + bad.path.filename().string();
-  Path target = root / name;
-  for (int i = 2; Exists(target); ++i) {
-    target = root / fmt::format("{}-{}", name, i);
-  }
+  const Path target = FirstFreeName(bad.path.parent_path() / name);
   try {
     RenameDurably(bad.path, target);
     Log().warn("renamed the damaged checkpoint {} to {}", bad.path.string(),
@@ -54,6 +50,18 @@ bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
       root.string(), list);
 }
 
+// An older model in its place would give other results without a word.
+[[noreturn]] void FailUnreadable(const CheckpointRef& newest, const Error& error) {
+  Fail(error.code(), "{}\nTry again, or name an older checkpoint than {} to use that", error.what(),
+       newest.path.filename().string());
+}
+
+std::vector<CheckpointRef> NewestFirst(const Path& root) {
+  std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
+  std::ranges::reverse(checkpoints);
+  return checkpoints;
+}
+
 // Where the checkpoints are, if `path` is a run directory or holds them itself.
 Path RootAt(const Path& path) {
   const Path inner = path / kCheckpointsFolder;
@@ -64,10 +72,9 @@ Path RootAt(const Path& path) {
 
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   if (mode == Recovery::kSetAside && Exists(root)) RemoveLeftovers(root);
-  std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
-  std::reverse(checkpoints.begin(), checkpoints.end());
+  const std::vector<CheckpointRef> candidates = NewestFirst(root);
   std::vector<Rejected> rejected;
-  for (const CheckpointRef& candidate : checkpoints) {
+  for (const CheckpointRef& candidate : candidates) {
     try {
       Checkpoint found(candidate.path, VerifyDirectory(candidate.path, candidate.step));
       for (const Rejected& bad : rejected) PassOver(bad, mode);
@@ -77,8 +84,16 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
     } catch (const OutOfMemory&) {
       throw;  // it may be good, and training must not go back for want of memory
     } catch (const Error& error) {
-      rejected.push_back({candidate, error.what(), error.code() == ExitCode::kCheckpoint});
+      const bool damaged = error.code() == ExitCode::kCheckpoint;
+      if (mode == Recovery::kReadOnly && !damaged && Exists(candidate.path)) {
+        FailUnreadable(candidate, error);
+      }
+      rejected.push_back({candidate, error.what(), damaged});
     }
+  }
+  // A run has saved another one meanwhile, and removed these.
+  if (mode == Recovery::kReadOnly && NewestFirst(root) != candidates) {
+    return FindNewestValid(root, mode);
   }
   if (!rejected.empty()) FailAllRejected(root, rejected);
   if (!Exists(root)) return std::nullopt;
@@ -142,11 +157,9 @@ std::vector<Path> CheckpointsAt(const Path& place) {
   const Path path = WithoutCheckpointFile(place);
   if (!IsDirectory(path)) return {};
   if (Exists(path / kManifestName)) return {path};
-  std::vector<Path> newest_first;
-  for (const CheckpointRef& checkpoint : ListCheckpoints(RootAt(path))) {
-    newest_first.insert(newest_first.begin(), checkpoint.path);
-  }
-  return newest_first;
+  std::vector<Path> paths;
+  for (const CheckpointRef& each : NewestFirst(RootAt(path))) paths.push_back(each.path);
+  return paths;
 }
 
 }  // namespace syntra

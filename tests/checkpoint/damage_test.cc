@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of damage to a checkpoint is found and named, and the previous checkpoint is used.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <random>
 
@@ -178,6 +180,24 @@ TEST_F(Damage, AllBadIsAnErrorWithTheList) {
   std::filesystem::remove_all(root_ / StepName(10));
   std::filesystem::rename(newest_, root_ / ".bad-step-0000000020");
   EXPECT_THROW(FindNewestValid(root_, Recovery::kSetAside), Error);
+}
+
+// It may be good: a command must not use an older model without a word.
+TEST_F(Damage, WhatCannotBeReadIsAnErrorForReaders) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(STDIN_FILENO);
+  ASSERT_GE(next, 0);
+  close(next);
+  rlimit two_more = before;
+  two_more.rlim_cur = next + 2;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &two_more), 0);
+  const std::string error =
+      ErrorOf([&] { FindNewestValid(root_, Recovery::kReadOnly); }, ExitCode::kResources);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(error, AllOf(HasSubstr("Too many open files"),
+                           HasSubstr("or name an older checkpoint than " + StepName(20))));
+  EXPECT_EQ(NewestStep(root_, Recovery::kReadOnly), 20);
 }
 
 TEST_F(Damage, NothingThereIsNotAnError) {
