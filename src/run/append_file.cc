@@ -14,10 +14,19 @@ AppendFile::AppendFile(const Path& path) : path_(path) {
   }
 }
 
+void AppendFile::OpenAgainIfReplaced() {
+  if (file_->IsStillNamed()) return;
+  const bool is_there = Exists(path_);
+  file_ = File::OpenForAppend(path_);
+  Log().warn("{} was removed or replaced while the run writes it; later records go to {}",
+             path_.string(), is_there ? "the file that is there now" : "a new file");
+}
+
 void AppendFile::Append(std::string_view record) {
   if (!file_) return;
   int64_t size = -1;
   try {
+    OpenAgainIfReplaced();
     size = file_->Size();
     file_->Write(record);
     warned_ = false;

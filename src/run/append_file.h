@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of records to which training appends. It never stops training: the first error is logged
-// as a warning, and records are dropped until writing works again.
+// as a warning, and records are dropped until writing works again. Where somebody removes or
+// replaces the file meanwhile, the next record goes to the one that has its name then.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,7 @@ class AppendFile {
   void Sync() const;
 
  private:
+  void OpenAgainIfReplaced();
   // Gives up the file if it cannot be cut.
   void DropFrom(int64_t size);
   void WarnOnce(const char* problem);

@@ -164,6 +164,26 @@ TEST(MetricsLog, FullDiskWarnsOnce) {
   EXPECT_NE(captured.Warnings().back().find("/nonexistent/metrics.jsonl"), std::string::npos);
 }
 
+TEST(MetricsLog, AFileThatIsRemovedIsBegunAgain) {
+  const Path path = ScratchDirectory("metrics-removed") / "metrics.jsonl";
+  MetricsLog log(path, {0}, FixedTime);
+  log.Write(1, kValues);
+  const std::string line = ReadWholeFile(path);
+  const CapturedLog captured;
+  RemoveAll(path);
+  log.Write(1, kValues);
+  EXPECT_EQ(ReadWholeFile(path), line);
+  // As an editor saves it.
+  ReplaceFileDurably(path, "mine\n");
+  log.Write(1, kValues);
+  log.Write(1, kValues);
+  EXPECT_EQ(ReadWholeFile(path), "mine\n" + line + line);
+  const std::string start = path.string() + " was removed or replaced while the run writes it; ";
+  EXPECT_EQ(captured.Warnings(),
+            (std::vector<std::string>{start + "later records go to a new file",
+                                      start + "later records go to the file that is there now"}));
+}
+
 TEST(MetricsLog, PartOfALineIsTakenBack) {
   const Path path = ScratchDirectory("metrics-limit") / "metrics.jsonl";
   // A file size limit acts like a disk that fills up in the middle of a line.
