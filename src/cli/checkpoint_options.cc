@@ -68,7 +68,9 @@ Checkpoint OpenCheckpoint(const Path& path) {
 }
 
 LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, Communicator* ranks) const {
-  Checkpoint opened = OpenCheckpoint(checkpoint);
+  std::optional<Checkpoint> found;
+  if (!ranks || ranks->rank() == 0) found = OpenCheckpoint(checkpoint);
+  Checkpoint opened = *(ranks ? OpenOnAllRanks(std::move(found), *ranks) : std::move(found));
   LoadedModel loaded{.path = opened.path(),
                      .step = opened.info().step,
                      .config = ConfigOf(opened, WithOwnPlaces(opened.path(), overrides), purpose),

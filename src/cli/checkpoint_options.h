@@ -38,7 +38,7 @@ struct CheckpointOptions {
   // overrides, with two exceptions: what it says of train.directory and data.prepared does not
   // count, so that a checkpoint from elsewhere does not choose where files are written. Without
   // overrides train.directory is the run directory that the checkpoint lies in, empty if it lies in
-  // none. `ranks` may be null: one process alone.
+  // none. Collective, unless `ranks` is null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, Communicator* ranks = nullptr) const;
   // Collective: the same on every rank, or an Error that says what differs. Sets the threads.
   LoadedModel LoadOnRanks(const ConfigPurpose& purpose, Communicator& ranks,

@@ -231,7 +231,7 @@ Action SetUpCompare(CLI::App& app) {
   const auto mixers = std::make_shared<std::vector<ComparedMixer>>();
   return TrainingAction(
       "compare",
-      [options, mixers](Watchdog& watchdog) {
+      [options, mixers](Communicator&, Watchdog& watchdog) {
         *mixers = ReadMixers(*options, watchdog);
         return LoadedRun{mixers->front().config, std::nullopt};
       },

@@ -70,7 +70,7 @@ Action SetUpFinetune(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   return TrainingAction(
       "finetune",
-      [options](Watchdog& watchdog) {
+      [options](Communicator& ranks, Watchdog& watchdog) {
         options->config->RequireAny();
         if (!NamesTasks(*options->config)) {
           CheckReadable(options->config->Files(), options->config->overrides);
@@ -80,7 +80,7 @@ Action SetUpFinetune(CLI::App& app) {
         // All of the model is read that it starts from.
         const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0,
                                     BytesBelow(options->start.initial));
-        LoadedRun run = LoadForFinetuning(*options->config, options->start);
+        LoadedRun run = LoadForFinetuning(*options->config, options->start, kForFinetuning, &ranks);
         (options->seeds > 1 ? RequireNoRun : RequireNoSeeds)(run.config.train().directory());
         return run;
       },

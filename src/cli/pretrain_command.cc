@@ -54,7 +54,7 @@ Action SetUpPretrain(CLI::App& app) {
   AddInitFrom(app, start.get());
   return TrainingAction(
       "pretrain",
-      [options, start](Watchdog&) {
+      [options, start](Communicator&, Watchdog&) {
         return LoadedRun{LoadForPretraining(*options, *start), std::nullopt};
       },
       [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {

@@ -90,14 +90,16 @@ void AddStartOptions(CLI::App& app, StartOptions* start) {
 }
 
 LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start,
-                            const ConfigPurpose& purpose) {
+                            const ConfigPurpose& purpose, Communicator* ranks) {
   const std::vector<std::string> files = options.Files();
   std::vector<std::string> overrides = options.overrides;
   // Told before a model is looked for and read.
   CheckReadable(files, overrides);
   const Config given = ReadWithStart(options, start);
   if (!start.initial.empty()) overrides.insert(overrides.begin(), InitialOverride(given));
-  std::optional<InitialModel> initial = InitialOf(given);
+  std::optional<InitialModel> initial;
+  if (!ranks || ranks->rank() == 0) initial = InitialOf(given);
+  if (ranks) initial = InitialOnAllRanks(std::move(initial), given, *ranks);
   const std::optional<Config> trained = ConfigOfStart(given, initial);
   if (!trained && !start.from_scratch && !start.may_lack) Fail(ExitCode::kConfig, "{}", kNoStart);
   if (start.from_scratch && trained && !trained->checkpoint().initial().empty()) {

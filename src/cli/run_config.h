@@ -32,9 +32,11 @@ Config LoadForPretraining(const ConfigOptions& options, const StartOptions& star
 
 // The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial,
 // which is opened for that. Throws Error(kConfig) if there is none of either and `start` does not
-// allow that, or if options and fields name different starts.
+// allow that, or if options and fields name different starts. Collective, unless `ranks` is null:
+// one process alone.
 LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {},
-                            const ConfigPurpose& purpose = kForFinetuning);
+                            const ConfigPurpose& purpose = kForFinetuning,
+                            Communicator* ranks = nullptr);
 
 // The configuration of a run of either kind. Throws Error(kConfig) if there are no tasks, but
 // --from-scratch is given: that is what corpora are trained from anyway.

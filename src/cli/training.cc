@@ -22,7 +22,7 @@ Action TrainingAction(std::string command, LoadRun load, TrainRun train) {
     // First of all: joining the other ranks takes long enough for a signal to come.
     InstallSignalHandlers(kStopping);
     return WithRanks(command, [&](Communicator& ranks, Watchdog& watchdog) {
-      LoadedRun start = load(watchdog);
+      LoadedRun start = load(ranks, watchdog);
       const TrainConfig settings = start.config.train();
       const std::shared_ptr<Backend> backend = ChooseBackend(settings.device(), &ranks);
       CheckSameSettings(ranks, start.config, backend->device().is_host());

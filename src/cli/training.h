@@ -22,7 +22,7 @@ struct LoadedRun {
 
 // Joins the ranks of the job, calls `load` on each and, once all have the same configuration,
 // `train` with the communicator that sums gradients and the backend.
-using LoadRun = std::function<LoadedRun(Watchdog& watchdog)>;
+using LoadRun = std::function<LoadedRun(Communicator& ranks, Watchdog& watchdog)>;
 using TrainRun =
     std::function<ExitCode(LoadedRun, Communicator& sums, Backend&, Watchdog& watchdog)>;
 Action TrainingAction(std::string command, LoadRun load, TrainRun train);

@@ -161,6 +161,17 @@ void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host) 
                  "Start all ranks with the same configuration files and options");
 }
 
+std::optional<Checkpoint> OpenOnAllRanks(std::optional<Checkpoint> of_rank_0, Communicator& ranks,
+                                         const std::string& remedy) {
+  std::string path;
+  if (of_rank_0) path = std::filesystem::absolute(of_rank_0->path()).string();
+  BroadcastText(ranks, &path);
+  if (path.empty()) return std::nullopt;
+  CheckAgreement(ranks, {{path, Exists(path) ? "there" : "missing"}}, ExitCode::kCheckpoint,
+                 "checkpoints", remedy);
+  return of_rank_0 ? std::move(of_rank_0) : Checkpoint(path);
+}
+
 void CheckSameData(Communicator& ranks, const RunIdentity& identity) {
   CheckAgreement(ranks,
                  {{"data.tokenizer, identity", identity.tokenizer_identity},

@@ -7,10 +7,12 @@
 // and on which ranks, the others one that leaves the message to rank 0.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "checkpoint/read.h"
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "train/snapshot.h"
@@ -23,6 +25,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 // The remedy where ranks see different files.
 inline constexpr const char* kGiveSameFiles =
     "Give all ranks the same files, on a shared file system or as equal copies";
+inline constexpr const char* kShareRunDirectory =
+    "The run directory must be on a file system that all ranks share";
 
 // `what`: "settings", for the message; `remedy`: a sentence without a full stop.
 void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,
@@ -41,6 +45,12 @@ std::vector<uint64_t> GatherDigests(Communicator& ranks, uint64_t digest);
 
 // Whether every rank gives the same digest.
 bool AgreeOnDigest(Communicator& ranks, uint64_t digest);
+
+// The checkpoint that rank 0 has opened, opened by every rank: each on its own might find another,
+// where a run is saving. nullopt if rank 0 has none. Throws Error(kCheckpoint) where a rank does
+// not see it; `remedy` as of CheckAgreement.
+std::optional<Checkpoint> OpenOnAllRanks(std::optional<Checkpoint> of_rank_0, Communicator& ranks,
+                                         const std::string& remedy = kGiveSameFiles);
 
 // The corpora and the tokenizer as each rank sees them. Throws Error(kData).
 void CheckSameData(Communicator& ranks, const RunIdentity& identity);

@@ -285,13 +285,8 @@ Path Finetuning::ModelFor(const Task& task) const {
 // Rank 0 chooses it.
 Checkpoint Finetuning::OpenModelFor(RunContext& run, const Task& task) const {
   std::optional<Checkpoint> opened;
-  std::string path;
-  if (run.is_chief()) {
-    opened.emplace(OpenNewest(ModelFor(task)));
-    path = opened->path().string();
-  }
-  BroadcastText(run.ranks, &path);
-  return opened ? std::move(*opened) : OpenNewest(path);
+  if (run.is_chief()) opened = OpenNewest(ModelFor(task));
+  return *OpenOnAllRanks(std::move(opened), run.ranks, kShareRunDirectory);
 }
 
 bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {

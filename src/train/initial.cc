@@ -136,6 +136,17 @@ std::optional<InitialModel> InitialOf(const Config& config) {
   return FromCheckpoint(OpenNewest(place));
 }
 
+std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
+                                              const Config& config, Communicator& ranks) {
+  std::string path;
+  if (opened) path = std::filesystem::absolute(opened->path).string();
+  BroadcastText(ranks, &path);
+  if (ranks.rank() == 0 || opened || path.empty()) return opened;
+  Config same = config;
+  same.mutable_checkpoint()->set_initial(path);
+  return InitialOf(same);
+}
+
 std::optional<Config> ConfigOfStart(const Config& config,
                                     const std::optional<InitialModel>& initial) {
   if (const Path own = CheckpointsOf(config); !own.empty()) {

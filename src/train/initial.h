@@ -8,6 +8,7 @@
 
 #include "configs/schema/config.pb.h"
 #include "convert/stored_model.h"
+#include "dist/communicator.h"
 #include "train/replica.h"
 #include "train/snapshot.h"
 
@@ -24,6 +25,12 @@ struct InitialModel : StoredParameters {
 // file of tensors. Throws Error(kCheckpoint) for anything else. nullopt if the field is not set, or
 // the run directory has checkpoints, from which the run continues.
 std::optional<InitialModel> InitialOf(const Config& config);
+
+// Collective. The model that rank 0 has opened as InitialOf(config), on every rank; the others open
+// the same one, unless they are given what they have opened. On its own each might find another
+// checkpoint, where a run is saving.
+std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
+                                              const Config& config, Communicator& ranks);
 
 // The model in a directory of a format other than this program's checkpoints; nullopt if there is
 // none.

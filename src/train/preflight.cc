@@ -451,20 +451,20 @@ std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings) 
   throw Error(failures[0].code, text + fmt::format("{} errors", failures.size()));
 }
 
-PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend,
+PassedPreflight PreflightOfRanks(const Config& config, Communicator& ranks, Backend& backend,
                                  std::optional<InitialModel> initial) {
   const RankPlaces places{
       .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
   if (ranks.rank() == 0) {
     PreflightReport report = Preflight(config, places, std::move(initial));
-    return {RequireNoFailure(report.findings), std::move(report.plan), std::move(report.initial)};
+    return {RequireNoFailure(report.findings), std::move(report.plan),
+            InitialOnAllRanks(std::move(report.initial), config, ranks)};
   }
   auto plan = PlanFor(config, places);
   if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
     CheckFits(*plan, places.ranks_on_host);
   }
-  if (!initial) initial = InitialOf(config);
-  return {{}, std::move(plan), std::move(initial)};
+  return {{}, std::move(plan), InitialOnAllRanks(std::move(initial), config, ranks)};
 }
 
 }  // namespace syntra

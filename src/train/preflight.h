@@ -54,9 +54,9 @@ struct PassedPreflight {
 };
 
 // The checks that a run makes before anything else. Rank 0 checks everything, the first rank of
-// each other host checks the host's memory, and every rank checks its GPU's memory and
-// checkpoint.initial. Not collective. Throws as RequireNoFailure.
-PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend,
+// each other host checks the host's memory, and every rank checks its GPU's memory. Collective.
+// Throws as RequireNoFailure.
+PassedPreflight PreflightOfRanks(const Config& config, Communicator& ranks, Backend& backend,
                                  std::optional<InitialModel> initial);
 
 }  // namespace syntra

@@ -65,19 +65,11 @@ class Trainer {
 // The newest checkpoint of the run itself, the same on all ranks: rank 0 chooses it, sets damaged
 // ones aside, and passes over what it cannot read.
 std::optional<Checkpoint> Trainer::FindNewest() {
-  const Path root = run_.directory.checkpoints();
   std::optional<Checkpoint> found;
-  std::string chosen;
   if (run_.is_chief()) {
-    found = FindNewestValid(root, Recovery::kSetAside);
-    if (found) chosen = StepName(found->info().step);
+    found = FindNewestValid(run_.directory.checkpoints(), Recovery::kSetAside);
   }
-  BroadcastText(run_.ranks, &chosen);
-  if (chosen.empty()) return std::nullopt;
-  const Path path = root / chosen;
-  CheckAgreement(run_.ranks, {{chosen, Exists(path) ? "there" : "missing"}}, ExitCode::kCheckpoint,
-                 "checkpoints", "The run directory must be on a file system that all ranks share");
-  return found ? std::move(found) : Checkpoint(path);
+  return OpenOnAllRanks(std::move(found), run_.ranks, kShareRunDirectory);
 }
 
 void Trainer::Continue(Checkpoint& newest) {

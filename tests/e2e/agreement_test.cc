@@ -32,6 +32,15 @@ class Agreement : public TinyRun {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path.string();
   }
+  static bool CanMount() {
+    return std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") == 0;
+  }
+  static constexpr const char* kNoMounts = "no mount namespaces here";
+  // `syntra`, which on rank 1 sees its files after `mount` with these arguments.
+  std::string WithMount(const std::string& arguments) const {
+    return Wrapper(fmt::format("exec unshare -m sh -c 'mount {} && exec \"$@\"' sh {} \"$@\"",
+                               arguments, SYNTRA_BINARY));
+  }
   // One message, and nothing else.
   static void ExpectOneMessage(const Outcome& outcome) {
     EXPECT_TRUE(outcome.err.starts_with("error: the ranks of this job have different "))
@@ -140,19 +149,34 @@ TEST_F(Agreement, ProgramsAreCompared) {
 
 // As where the run directory is not on a shared file system.
 TEST_F(Agreement, CheckpointsAreCompared) {
-  if (std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") != 0) {
-    GTEST_SKIP() << "no mount namespaces here";
-  }
+  if (!CanMount()) GTEST_SKIP() << kNoMounts;
   Train("run", {"train.steps=5"});
-  const std::string hide = fmt::format("mount -t tmpfs tmpfs {} && exec \"$@\"",
-                                       CheckpointPath("run", 5).parent_path().string());
+  const Path place = CheckpointPath("run", 5).parent_path();
   const Outcome outcome =
       Run(Pretrain("run", {"train.steps=10"}),
-          {.program =
-               Wrapper(fmt::format("exec unshare -m sh -c '{}' sh {} \"$@\"", hide, SYNTRA_BINARY)),
-           .ranks = 2});
+          {.program = WithMount("-t tmpfs tmpfs " + place.string()), .ranks = 2});
   EXPECT_EQ(outcome.code, 5) << outcome.err;
   EXPECT_TRUE(outcome.Says("step-0000000005: there on rank 0, missing on rank 1")) << outcome.err;
+}
+
+// As where a run saves after rank 0 has looked for its newest checkpoint, and before rank 1 does.
+TEST_F(Agreement, AllRanksUseTheCheckpointThatRank0Finds) {
+  if (!CanMount()) GTEST_SKIP() << kNoMounts;
+  Train("source", {"train.steps=5"});
+  std::filesystem::copy(Directory("source"), Directory("later"),
+                        std::filesystem::copy_options::recursive);
+  Train("later", {"train.steps=10"});
+  const std::string program =
+      WithMount(fmt::format("--bind {} {}", CheckpointPath("later", 10).parent_path().string(),
+                            CheckpointPath("source", 5).parent_path().string()));
+  const std::string source = Directory("source").string();
+  const Outcome evaluated = Run({"eval", "--checkpoint", source}, {.program = program, .ranks = 2});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(evaluated.out, Run({"eval", "--checkpoint", source}).out);
+  const Arguments settings{"train.steps=3", "checkpoint.initial=" + source};
+  const Outcome started = Run(Pretrain("run", settings), {.program = program, .ranks = 2});
+  EXPECT_EQ(started.code, 0) << started.err;
+  EXPECT_TRUE(started.Says("parameters of " + CheckpointPath("source", 5).string())) << started.err;
 }
 
 TEST_F(Agreement, EvaluationsAreComparedToo) {
