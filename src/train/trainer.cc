@@ -39,7 +39,7 @@ class Trainer {
   void Begin();
   std::optional<Checkpoint> FindNewest();
   void Continue(Checkpoint& newest);
-  void WarnOfLostCheckpoints() const;
+  void SetRecordsAside() const;
   void StartOrContinue();
   bool IsDone();
   void CountStart();
@@ -93,16 +93,24 @@ void Trainer::Continue(Checkpoint& newest) {
              changes.empty() ? "" : "; changed: ", changes);
 }
 
-// Metrics of steps without any checkpoint: somebody has removed or moved them.
-void Trainer::WarnOfLostCheckpoints() const {
-  const Path metrics = run_.directory.metrics();
-  if (!run_.is_chief() || !Exists(metrics)) return;
+// Metrics of steps without any checkpoint: somebody has removed or moved the checkpoints, or their
+// disk is not there now. What the run recorded would be cut off as steps that it trains again.
+void Trainer::SetRecordsAside() const {
+  const RunDirectory& run = run_.directory;
+  if (!Exists(run.metrics())) return;
   try {
-    const int64_t step = ReadRunHistory(metrics).step;
+    const int64_t step = ReadRunHistory(run.metrics()).step;
     if (step == 0) return;
     Log().warn("{} has steps up to {}, but there is no checkpoint: the run starts from step 0",
-               metrics.string(), WithThousands(step));
-  } catch (const Error&) {  // the log that is opened next says so
+               run.metrics().string(), WithThousands(step));
+  } catch (const Error&) {
+    return;  // the log that is opened next says so
+  }
+  for (const Path& records : {run.metrics(), run.samples()}) {
+    if (!Exists(records)) continue;
+    const Path aside = FirstFreeName(records.string() + ".old");
+    RenameDurably(records, aside);
+    Log().warn("what {} held is now in {}", records.filename().string(), aside.string());
   }
 }
 
@@ -111,7 +119,7 @@ void Trainer::StartOrContinue() {
   if (found) {
     Continue(*found);
   } else {
-    WarnOfLostCheckpoints();
+    if (run_.is_chief()) SetRecordsAside();
     state_->replica.InitializeParameters(run_.config.train().seed());
     if (run_.initial) {
       LoadInitial(*run_.initial, run_.config.checkpoint(), state_->replica, &run_.identity);

@@ -121,7 +121,12 @@ TEST_F(Directories, OnlyDamagedCheckpointsAreAnError) {
     EXPECT_TRUE(outcome.Says("step-0000000020")) << outcome.err;
   }
   EXPECT_EQ(LastLoggedStep("run"), 20);
-  // Without any the run begins anew, which somebody who has moved them wants to know.
+}
+
+// Perhaps somebody has moved them, or their disk is not there now.
+TEST_F(Directories, WithoutCheckpointsARunBeginsAnewAndKeepsItsRecords) {
+  Train("run");
+  const std::string metrics = ReadWholeFile(Directory("run") / "metrics.jsonl");
   RemoveAll(Directory("run") / "checkpoints");
   const Outcome anew = Run(Pretrain("run", {"train.steps=3"}));
   EXPECT_EQ(anew.code, 0) << anew.err;
@@ -129,6 +134,9 @@ TEST_F(Directories, OnlyDamagedCheckpointsAreAnError) {
       anew.Says("metrics.jsonl has steps up to 20, but there is no checkpoint: the run "
                 "starts from step 0"))
       << anew.err;
+  EXPECT_TRUE(anew.Says("what metrics.jsonl held is now in ")) << anew.err;
+  EXPECT_EQ(ReadWholeFile(Directory("run") / "metrics.jsonl.old"), metrics);
+  EXPECT_EQ(LastLoggedStep("run"), 3);
 }
 
 TEST_F(Directories, NoValidationIsFine) {
