@@ -9,14 +9,13 @@
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/verify.h"
-#include "tasks/submission.h"
 #include "train/agreement.h"
-#include "train/answers.h"
 #include "train/best_checkpoints.h"
 #include "train/run_tokenizer.h"
 #include "train/task_data.h"
 #include "train/task_evaluator.h"
 #include "train/task_results.h"
+#include "train/test_answers.h"
 
 namespace syntra {
 namespace {
@@ -27,9 +26,8 @@ class Finetuning : public Workload {
  public:
   explicit Finetuning(const Config& config)
       : directory_{config.train().directory()},
-        predictions_(directory_.root / "predictions"),
-        submission_(directory_.root / "submission"),
-        best_(directory_.best(), directory_.checkpoints()) {}
+        best_(directory_.best(), directory_.checkpoints()),
+        test_(directory_) {}
 
   // The examples are read into memory at each start.
   bool Prepare(RunContext&) override { return true; }
@@ -43,21 +41,17 @@ class Finetuning : public Workload {
   bool Finish(RunContext& run, TrainingState& state) override;
 
  private:
-  void CompareTestFiles(RunContext& run) const;
   Path ModelFor(const Task& task) const;
   Checkpoint OpenModelFor(RunContext& run, const Task& task) const;
-  bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
-  void WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
-                 int64_t left_out);
+  bool AnswerTest(RunContext& run, TrainingState& state, const Task& task);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
   void Judge(int64_t step);
   void AddKeptResult(const TaskData& task, const Json& results);
   void WriteResults() const;
 
   RunDirectory directory_;
-  Path predictions_;
-  Path submission_;
   BestCheckpoints best_;
+  TestAnswers test_;
   std::optional<Tokenizer> tokenizer_;
   FinetuningData data_;
   std::optional<Answerer> answerer_;
@@ -67,8 +61,6 @@ class Finetuning : public Workload {
   int64_t first_step_ = 0;    // at which this process began to train
   bool has_history_ = false;  // what was evaluated before the run continued is among the results
   std::map<std::string, NamedValues> majority_;  // of each task's commonest answer
-  Json test_ = Json::object();                   // of test splits whose answers are known
-  LackingRows lacking_;                          // in files of submissions
 };
 
 TrainingData Finetuning::Open(RunContext& run) {
@@ -82,7 +74,7 @@ TrainingData Finetuning::Open(RunContext& run) {
                WithThousands(data_.cut_examples), config.input_length(),
                text ? fmt::format(" or data.target_length {}", config.target_length()) : "");
   }
-  CompareTestFiles(run);
+  TestAnswers::CompareFiles(run, data_.tasks);
   results_ = ResultsOf(data_.tasks);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training(data_.training, RowPacking::OfExamples(config, layout), seed);
@@ -91,25 +83,6 @@ TrainingData Finetuning::Open(RunContext& run) {
   run.identity.data_digest = ToHex(training.ContentDigest());
   run.identity.validation_digest = ToHex(data_.validation_digest);
   return training;
-}
-
-// Ranks share the examples of test splits, which they read when all is trained.
-void Finetuning::CompareTestFiles(RunContext& run) const {
-  if (run.ranks.size() == 1) return;
-  const Path folder = TaskFolderOf(run.config.data()).directory;
-  Facts facts;
-  for (const TaskData& data : data_.tasks) {
-    for (const TaskSplit* split : TestSplits(*data.task, folder)) {
-      std::string digests;
-      for (const Path& path : FilesOf(*split, folder)) {
-        File file = File::OpenForRead(path);
-        digests += ToHex(DigestOfRest(file, [&] { run.watchdog.Alive(); }));
-      }
-      facts.emplace_back(PredictionsName(data.task->traits(), *split) + ", digest of its files",
-                         digests);
-    }
-  }
-  CheckAgreement(run.ranks, facts, ExitCode::kData, "test files", kGiveSameFiles);
 }
 
 std::string Finetuning::DescribeData() const {
@@ -150,7 +123,7 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
 void Finetuning::KeepBest(const TaskEvaluator& evaluator, int64_t step) {
   best_.Keep(evaluator.data().name(), step);
   for (const auto& [name, answers] : evaluator.answers()) {
-    WritePredictions(predictions_, name, *evaluator.data().task, answers);
+    WritePredictions(directory_.predictions(), name, *evaluator.data().task, answers);
   }
 }
 
@@ -177,7 +150,7 @@ void Finetuning::WriteResults() const {
     if (found != majority_.end()) majority[task.name()] = ToJson(found->second);
   }
   json["majority_average"] = ToJson(results_.AverageOf(majority_));
-  if (!test_.empty()) json["test"] = test_;
+  if (!test_.metrics().empty()) json["test"] = test_.metrics();
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
 
@@ -237,33 +210,6 @@ void Finetuning::Judge(int64_t step) {
   WriteResults();
 }
 
-// Whether the file gives what the task's metrics read. A target alone does not say so: that of
-// WSC's test split is the referent that is asked about, right or wrong.
-bool IsJudgeable(const Task& task, const TaskExample& example) {
-  return std::ranges::all_of(task.traits().metrics, [&](const std::string& name) {
-    return FindMetric(name).reads == Metric::Reads::kTexts ? !example.accepted_texts.empty()
-                                                           : example.expected >= 0;
-  });
-}
-
-void Finetuning::WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
-                           int64_t left_out) {
-  const std::string name = PredictionsName(task.traits(), split);
-  WritePredictions(predictions_, name, task, answers);
-  if (!split.submission.empty()) {
-    CreateDirectoriesDurably(submission_);
-    ReplaceFileDurably(submission_ / split.submission, task.Submission(answers));
-    if (left_out > 0) lacking_[split.submission] = left_out;
-  }
-  const auto is_judgeable = [&](const Prediction& answer) {
-    return IsJudgeable(task, answer.example);
-  };
-  if (answers.empty() || !std::ranges::all_of(answers, is_judgeable)) return;
-  const NamedValues values = MetricsOf(task, JudgementsOf(task, answers));
-  Log().info("{}: {} over {} examples", name, Describe(values), WithThousands(std::ssize(answers)));
-  test_[name] = ToJson(values);
-}
-
 // The best checkpoint of the task or, of a diagnosis, of the task that it belongs to. The run's
 // last one where that has no validation split, or is none of the run's.
 Path Finetuning::ModelFor(const Task& task) const {
@@ -289,42 +235,24 @@ Checkpoint Finetuning::OpenModelFor(RunContext& run, const Task& task) const {
   return *OpenOnAllRanks(std::move(opened), run.ranks, kShareRunDirectory);
 }
 
-bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {
-  WatchedBatches batches(run, state.step);
-  const TaskFolder folder = TaskFolderOf(run.config.data());
-  bool loaded = false;
-  for (const TaskSplit* split : TestSplits(*data.task, folder.directory)) {
-    if (!loaded) {
-      const Watchdog::Phase load(
-          run.watchdog, RunPhase::kLoad, state.step,
-          BytesBelow(directory_.best()) + BytesBelow(directory_.checkpoints()));
-      Checkpoint checkpoint = OpenModelFor(run, *data.task);
-      LoadParameters(checkpoint, state.replica);
-      loaded = true;
-    }
-    const auto start = Clock::now();
-    int64_t left_out = 0;
-    const std::vector<TaskExample> examples = ReadSplit(*data.task, *split, folder, &left_out);
-    run.watchdog.Alive();
-    const auto answers = answerer_->Answer(*data.task, examples, [&] { return batches.Stop(); });
-    if (!answers) return false;
-    if (!run.is_chief()) continue;
-    run.chief->lock.CheckHeld();
-    WriteTest(*data.task, *split, *answers, left_out);
-    run.chief->RecordEvent("evaluation", state.step,
-                           {{"seconds", SecondsSince(start)}, {"split", split->name}});
-  }
-  return true;
+bool Finetuning::AnswerTest(RunContext& run, TrainingState& state, const Task& task) {
+  return test_.Answer(run, state.step, task, *answerer_, [&] {
+    const Watchdog::Phase load(
+        run.watchdog, RunPhase::kLoad, state.step,
+        BytesBelow(directory_.best()) + BytesBelow(directory_.checkpoints()));
+    Checkpoint checkpoint = OpenModelFor(run, task);
+    LoadParameters(checkpoint, state.replica);
+  });
 }
 
 bool Finetuning::Finish(RunContext& run, TrainingState& state) {
   run.ranks.Barrier();  // until rank 0 has kept the best checkpoints
   for (const TaskData& data : data_.tasks) {
-    if (!PredictTest(run, state, data)) return false;
+    if (!AnswerTest(run, state, *data.task)) return false;
   }
   if (run.is_chief()) {
     run.chief->lock.CheckHeld();
-    ZipSubmissions(submission_, lacking_);
+    test_.ZipSubmissions();
     WriteResults();
   }
   return true;

@@ -27,6 +27,9 @@ struct RunDirectory {
   Path checkpoints() const { return root / kCheckpointsFolder; }
   // Of finetuning: a directory of checkpoints for each task (best_checkpoints.h).
   Path best() const { return root / "best"; }
+  // Answers to validation and test splits, and what the benchmarks take as a submission.
+  Path predictions() const { return root / "predictions"; }
+  Path submission() const { return root / "submission"; }
   Path metrics() const { return root / "metrics.jsonl"; }
   Path events() const { return root / "events.jsonl"; }
   Path samples() const { return root / "samples.jsonl"; }
