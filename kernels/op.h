@@ -19,8 +19,6 @@
 
 namespace syntra {
 
-class RankGroup;
-
 // A call of an op: everything that is known before it runs.
 struct OpCall {
   Attributes attributes;
@@ -133,8 +131,6 @@ struct Op {
   bool keeps_elements = false;
   // Output 1 is a mask (kernels/bit_mask.h) of where gradients pass through output 0, as of a ReLU.
   bool masks = false;
-  // Exchanges values with the other ranks that run the program (rank_group.h).
-  bool collective = false;
   // Operands that may be columns of a wider matrix (TensorType::pitch), at multiples of eight of
   // its columns. Null: none.
   OperandSet (*takes_columns)(const OpCall&) = nullptr;
@@ -155,7 +151,6 @@ struct KernelArguments {
   std::span<void*const> inputs, outputs;  // null: absent
   std::byte* workspace;                   // 64-byte aligned
   void* stream = nullptr;                 // of a GPU; `run` then only enqueues work on it
-  RankGroup* ranks = nullptr;             // that run the same program; null: this one alone
 };
 
 // An op call that is ready to run: primitives are created, shapes are resolved. Running it

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "kernels/finite.h"
-#include "program/collectives.h"
 
 namespace syntra {
 namespace {
@@ -46,16 +45,14 @@ void WriteConstant(const ConstantValue& constant, TensorView view) {
 }  // namespace
 
 Executable::Executable(std::shared_ptr<const Program> program, Backend& backend,
-                       const Arenas& arenas, TransientMemory memory, RankGroup* ranks)
+                       const Arenas& arenas, TransientMemory memory)
     : program_(std::move(program)),
       backend_(backend),
       device_(backend.device()),
-      ranks_(ranks),
       own_transients_(device_),
       transients_(arenas.transients ? *arenas.transients : own_transients_),
       rounded_(arenas.rounded) {
   SYNTRA_CHECK(memory == TransientMemory::kPlain || !arenas.transients, "shared, painted");
-  CheckCollectives(*program_, ranks);
   std::vector<InstructionKernels> kernels =
       BindInstructions(*program_, backend, rounded_ != nullptr);
   plan_ = PlanMemory(*program_, WorkspacesOf(kernels), backend,
@@ -292,8 +289,7 @@ bool Executable::RunInstruction(size_t i, Gradients gradients) {
   const bool replace = gradients == Gradients::kReplace && kernels.replace;
   const BoundKernel& kernel = replace ? *kernels.replace : kernels.add;
   if (kernel.run) {
-    kernel.run(
-        {instruction.inputs, instruction.outputs, instruction.workspace, device_.stream(), ranks_});
+    kernel.run({instruction.inputs, instruction.outputs, instruction.workspace, device_.stream()});
   }
   if (painter_) painter_->EndInstruction(i, *program_);
   return kernel.run != nullptr;

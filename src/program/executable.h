@@ -55,15 +55,13 @@ class Executable {
  public:
   // The backend must outlive it. Throws Error(kResources) if memory cannot be had or the backend
   // lacks kernels, all of which it names; Error(kInternal) if an instruction uses an arena that is
-  // null. `ranks`: those that run the same program and exchange values in it (collectives.h), all
-  // of which make their executables together; null: this rank is alone.
+  // null.
   Executable(std::shared_ptr<const Program> program, Backend& backend, const Arenas& arenas,
-             TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr);
+             TransientMemory memory = TransientMemory::kPlain);
   // The same for a program that only this executable needs.
   Executable(Program program, Backend& backend, const Arenas& arenas,
-             TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr)
-      : Executable(std::make_shared<const Program>(std::move(program)), backend, arenas, memory,
-                   ranks) {}
+             TransientMemory memory = TransientMemory::kPlain)
+      : Executable(std::make_shared<const Program>(std::move(program)), backend, arenas, memory) {}
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
@@ -137,7 +135,6 @@ class Executable {
   std::shared_ptr<const Program> program_;
   Backend& backend_;
   Device& device_;
-  RankGroup* ranks_;
   std::vector<BoundInstruction> instructions_;
   MemoryPlan plan_;
   Buffer inputs_, constants_;
