@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cpu/peak.h"
+#include "kernels/op.h"
 
 namespace syntra {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "core/device.h"
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra {
 

@@ -2,7 +2,7 @@
 // Converts operands of a matrix product to the product's element type.
 #pragma once
 
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/workspace.h"
 
 namespace syntra {

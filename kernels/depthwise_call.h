@@ -7,7 +7,7 @@
 
 #include "base/host_device.h"
 #include "kernels/fourier_plan.h"
-#include "kernels/op.h"
+#include "kernels/op_call.h"
 
 namespace syntra {
 

@@ -3,7 +3,7 @@
 // (kernels/ops/gather_rows.cc).
 #pragma once
 
-#include "kernels/op.h"
+#include "core/tensor.h"
 
 namespace syntra {
 

@@ -3,8 +3,8 @@
 // (kernels/ops/matmul.cc, batch_matmul.cc).
 #pragma once
 
+#include "kernels/bound_kernel.h"
 #include "kernels/gemm_problem.h"
-#include "kernels/op.h"
 #include "kernels/operands.h"
 
 namespace syntra {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/buffer.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/op.h"
 
 namespace syntra {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An op: shape inference, a double-precision reference, a gradient rule and test cases. Backends
-// register their fast kernels separately. Ops do not depend on models, configurations or ranks.
+// register their fast kernels separately (bound_kernel.h). Ops do not depend on models,
+// configurations or ranks.
 //
 // To add an op: kernels/ops/<op>.cc defines `Op op_<op>()`, one line in kernels/ops.def; a CPU
 // kernel is kernels/cpu/<op>.cc defining `std::optional<BoundKernel> cpu_<op>(const OpCall&)` and
@@ -8,34 +9,15 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
-#include "kernels/attributes.h"
+#include "kernels/op_call.h"
+#include "kernels/reference_tensor.h"
 
 namespace syntra {
-
-// A call of an op: everything that is known before it runs.
-struct OpCall {
-  Attributes attributes;
-  std::vector<TensorType> inputs;   // kNone: an optional operand that is absent
-  std::vector<TensorType> outputs;  // kNone: a result that is not needed
-  std::vector<bool> accumulate;     // for each output: add to the value in memory
-};
-
-// A tensor on the reference backend: floating-point types are stored as doubles.
-struct ReferenceTensor {
-  TensorType type;
-  std::span<double> numbers;    // floating-point types
-  std::span<int32_t> integers;  // kI32
-
-  bool present() const { return type.present(); }
-  int64_t dim(int i) const { return type.shape[i]; }
-};
 
 // A tensor in a program that is being recorded.
 struct Value {
@@ -111,9 +93,6 @@ struct OperandRange {
   size_t first, count;
 };
 
-// The most calls that a joint call replaces (Op::joint).
-inline constexpr size_t kMostJoined = 64;
-
 struct Op {
   std::string name;
   std::vector<TensorType> (*infer)(const Attributes&, std::span<const TensorType> inputs);
@@ -146,34 +125,5 @@ struct Op {
 // Throws Error(kInternal) for an unknown name.
 const Op& GetOp(std::string_view name);
 std::vector<std::string> OpNames();
-
-struct KernelArguments {
-  std::span<void*const> inputs, outputs;  // null: absent
-  std::byte* workspace;                   // 64-byte aligned
-  void* stream = nullptr;                 // of a GPU; `run` then only enqueues work on it
-};
-
-// An op call that is ready to run: primitives are created, shapes are resolved. Running it
-// allocates nothing.
-struct BoundKernel {
-  std::function<void(const KernelArguments&)> run;
-  size_t workspace_bytes = 0;
-  // Whether `run` honours OpCall::accumulate. If not, the caller adds afterwards.
-  bool accumulates = false;
-};
-
-// nullopt if there is no CPU kernel for this call. The reference can run instead.
-std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call);
-
-// nullopt if there is no CUDA kernel for this call. Nothing can run instead. Operands and workspace
-// are in the GPU's memory.
-std::optional<BoundKernel> BindCudaKernel(const Op& op, const OpCall& call);
-
-// Returns one kernel for several calls of one op; see Backend::BindMultiTensor.
-std::optional<BoundKernel> BindCudaMultiTensor(const Op& op, std::span<const OpCall> calls);
-
-// The reference as a kernel on host tensors of the call's types, which it converts to doubles and
-// back.
-BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call);
 
 }  // namespace syntra

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra {
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/reference_tensor.h"
 #include "kernels/strided_call.h"
 
 namespace syntra {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/bfloat16.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/op.h"
 
 namespace syntra {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables behind GetOp and BindCpuKernel, built from ops.def and cpu.def.
 #include "base/name_table.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/op.h"
 
 namespace syntra {

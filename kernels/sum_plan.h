@@ -3,7 +3,7 @@
 // r].
 #pragma once
 
-#include "kernels/op.h"
+#include "core/tensor.h"
 #include "kernels/strides.h"
 
 namespace syntra {

@@ -2,9 +2,9 @@
 // clip_by_norm: a few numbers.
 #include <algorithm>
 
+#include "kernels/bound_kernel.h"
 #include "kernels/math/clip.h"
 #include "kernels/math/hyperparameters.h"
-#include "kernels/op.h"
 #include "kernels/operands.h"
 
 namespace syntra {

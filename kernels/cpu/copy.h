@@ -2,7 +2,7 @@
 // The copy kernel, for other kernels that convert their operands or results.
 #pragma once
 
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra {
 

@@ -3,7 +3,7 @@
 // transforms.
 #pragma once
 
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "core/buffer.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/math/random_mask.h"
-#include "kernels/op.h"
 
 namespace syntra {
 

@@ -12,8 +12,8 @@
 #include <functional>
 #include <optional>
 
+#include "kernels/bound_kernel.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/op.h"
 
 namespace syntra {
 

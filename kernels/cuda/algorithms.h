@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra::gpu {
 

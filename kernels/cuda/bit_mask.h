@@ -2,7 +2,7 @@
 // Masks of bits (kernels/bit_mask.h), and ReLU where no product does it.
 #pragma once
 
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra::gpu {
 

@@ -2,7 +2,7 @@
 // The copy kernel, for other ops whose call is only a copy.
 #pragma once
 
-#include "kernels/op.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra {
 

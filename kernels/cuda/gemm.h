@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "core/buffer.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/gemm_problem.h"
-#include "kernels/op.h"
 
 namespace syntra::gpu {
 

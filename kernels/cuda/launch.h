@@ -10,8 +10,8 @@
 #include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/cuda/gpu.h"
-#include "kernels/op.h"
 
 #if defined(__CUDACC__)
 #include "kernels/cuda/check.h"

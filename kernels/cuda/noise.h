@@ -2,9 +2,9 @@
 // The random words of dropout's masks (kernels/math/random_mask.h), eight at a time.
 #pragma once
 
+#include "kernels/bound_kernel.h"
 #include "kernels/cuda/gpu.h"
 #include "kernels/math/random_mask.h"
-#include "kernels/op.h"
 
 namespace syntra::gpu {
 

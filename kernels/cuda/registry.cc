@@ -5,6 +5,7 @@
 
 #include "base/name_table.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/op.h"
 
 namespace syntra {
 

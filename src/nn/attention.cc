@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/attention.h"
 
-#include "kernels/ops/attention.h"
+#include "kernels/attention_call.h"
 
 namespace syntra {
 

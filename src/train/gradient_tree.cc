@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "dist/tree_sum.h"
+#include "kernels/op.h"
 
 namespace syntra {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/rounded_parameters.h"
 
+#include "kernels/op.h"
+
 namespace syntra {
 
 RoundedParameters::RoundedParameters(Backend& backend, int64_t elements)

@@ -28,12 +28,12 @@
 #include "base/divide.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cuda.h"
 #include "kernels/cuda/check.h"
 #include "kernels/math/relative_bucket.h"
 #include "kernels/op.h"
-#include "kernels/ops/attention.h"
 
 namespace syntra {
 namespace {

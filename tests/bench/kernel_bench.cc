@@ -16,11 +16,12 @@
 
 #include "core/buffer.h"
 #include "core/thread.h"
+#include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
 #include "kernels/bit_mask.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"
-#include "kernels/ops/attention.h"
 
 namespace syntra {
 namespace {

@@ -2,6 +2,7 @@
 // The CUDA kernels on a GPU as the backend under test. Operands of single kernels are copied to the
 // GPU and back, together with their guards.
 #include "kernels/cuda.h"
+#include "kernels/op.h"
 #include "tests/kernels/tested.h"
 
 namespace syntra {

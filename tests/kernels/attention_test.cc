@@ -12,6 +12,7 @@
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/op.h"
 #include "kernels/ops/attention.h"
 

@@ -15,6 +15,7 @@
 #include "core/instruction_sets.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/buffer.h"
+#include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
-#include "kernels/ops/attention.h"
 #include "tests/kernels/tested.h"
 
 namespace syntra {

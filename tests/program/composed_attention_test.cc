@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "kernels/ops/attention.h"
+#include "kernels/attention_call.h"
 #include "kernels/tested.h"
 #include "program/arena_memory.h"
 #include "program/builder.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "kernels/op.h"
-#include "kernels/ops/attention.h"
+#include "kernels/attention_call.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra::attention {
 

@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "kernels/attention_call.h"
+#include "kernels/bound_kernel.h"
 #include "kernels/cpu/attention/blocks.h"
 #include "kernels/cpu/attention/rows.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/op.h"
-#include "kernels/ops/attention.h"
 #include "kernels/workspace.h"
 
 namespace syntra::attention {

@@ -3,8 +3,8 @@
 // product for each key, since tiles would have only one row.
 #pragma once
 
-#include "kernels/op.h"
-#include "kernels/ops/attention.h"
+#include "kernels/attention_call.h"
+#include "kernels/bound_kernel.h"
 
 namespace syntra::attention {
 

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/divide.h"
+#include "kernels/attention_call.h"
 #include "kernels/cuda/attention/tiles.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/operands.h"
-#include "kernels/ops/attention.h"
 
 namespace syntra::attention {
 

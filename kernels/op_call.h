@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of an op, which kernels are bound to.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/tensor.h"
+#include "kernels/attributes.h"
+
+namespace syntra {
+
+// Everything that is known before the call runs.
+struct OpCall {
+  Attributes attributes;
+  std::vector<TensorType> inputs;   // kNone: an optional operand that is absent
+  std::vector<TensorType> outputs;  // kNone: a result that is not needed
+  std::vector<bool> accumulate;     // for each output: add to the value in memory
+};
+
+// The most calls that a joint call replaces (Op::joint).
+inline constexpr size_t kMostJoined = 64;
+
+}  // namespace syntra
