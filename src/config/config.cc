@@ -12,7 +12,6 @@
 #include "config/override.h"
 #include "config/parser.h"
 #include "config/rules.h"
-#include "configs/schema/kind_of.h"
 #include "model/layers.h"
 
 namespace syntra {
@@ -78,10 +77,7 @@ Config Checked(Merged merged, const ConfigPurpose& purpose, Problems* problems) 
 // The parameters that a kind of mixer has learned mean nothing to another kind.
 void CheckKeepsMixers(const BaseConfig& base, const ModelConfig& start, const Layer& merged,
                       Problems* problems) {
-  const auto kind_of = [](const LayerGroup& group) {
-    const std::string kind = KindOf(group.mixer);
-    return kind.empty() ? "attention" : kind;
-  };
+  const auto kind_of = [](const LayerGroup& group) { return MixerKind(group.mixer); };
   for (const Side side : {Side::kEncoder, Side::kDecoder}) {
     const std::vector<LayerGroup> before = LayersOf(start, side),
                                   now = LayersOf(merged.config.model(), side);

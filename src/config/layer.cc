@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/layer.h"
 
+#include "mixers/mixer.h"
 #include "model/architecture.h"
 
 namespace syntra {
@@ -151,8 +152,7 @@ void SpreadAttentionDropout(ModelConfig* model) {
   const double rate = model->attention_dropout();
   model->clear_attention_dropout();
   if (rate == 0) return;
-  // A model that names no mixer is a Transformer.
-  if (!model->has_mixer()) model->mutable_mixer()->mutable_attention();
+  MutableAttention(model->mutable_mixer());  // a field for the rate where no mixer is named
   if (HasCrossAttention(*model)) model->mutable_cross_attention();
   ForEachAttentionDropout(model, [&](Message* owner, const FieldDescriptor* field, const auto&) {
     const Reflection& reflection = *owner->GetReflection();

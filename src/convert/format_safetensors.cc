@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
-#include "configs/schema/kind_of.h"
 #include "convert/formats.h"
 #include "model/layers.h"
 #include "model/programs.h"
@@ -22,9 +21,8 @@ constexpr int64_t kMaxJsonBytes = 256 << 10;
 bool Recognizes(const Path& directory) { return Exists(directory / kModelFile); }
 
 void NameTerms(MixerConfig* mixer) {
-  if (!KindOf(*mixer).empty() && !mixer->has_attention()) return;
-  AttentionConfig& attention = *mixer->mutable_attention();
-  if (attention.term_size() == 0) attention.add_term()->mutable_dot_product();
+  AttentionConfig* attention = MutableAttention(mixer);
+  if (attention && attention->term_size() == 0) attention->add_term()->mutable_dot_product();
 }
 
 Json ToJson(const google::protobuf::Message& message, bool defaults) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "config/print.h"
 #include "configs/schema/kind_of.h"
+#include "mixers/mixer.h"
 #include "model/architecture.h"
 
 namespace syntra {
@@ -226,21 +227,21 @@ std::vector<std::string> UnknownFields(const Json& json) {
 }
 
 void Canonicalise(MixerConfig& mixer) {
-  if (!KindOf(mixer).empty() && !mixer.has_attention()) return;
-  AttentionConfig& attention = *mixer.mutable_attention();
-  attention.clear_dropout();
-  if (attention.term_size() == 1 && attention.term(0).has_dot_product() &&
-      attention.term(0).name().empty()) {
-    attention.clear_term();
+  AttentionConfig* attention = MutableAttention(&mixer);
+  if (!attention) return;
+  attention->clear_dropout();
+  if (attention->term_size() == 1 && attention->term(0).has_dot_product() &&
+      attention->term(0).name().empty()) {
+    attention->clear_term();
   }
-  if (attention.term_size() > 0) return;
-  attention.clear_gate();
-  attention.clear_initial_alpha();
-  attention.clear_index_by();
+  if (attention->term_size() > 0) return;
+  attention->clear_gate();
+  attention->clear_initial_alpha();
+  attention->clear_index_by();
 }
 
 void CheckHasOnlyDotProduct(const MixerConfig& mixer, const std::string& path) {
-  if (const std::string kind = KindOf(mixer); !kind.empty() && !mixer.has_attention()) {
+  if (const std::string kind = MixerKind(mixer); kind != "attention") {
     Fail(ExitCode::kConfig,
          "{} is a {}, which transformers' T5 does not have; use --to safetensors", path, kind);
   }

@@ -63,10 +63,17 @@ Value TokenMixer::BuildStep(const Scope&, const MixerStep&) const {
   SYNTRA_CHECK(false, "a step of a mixer that is not incremental");
 }
 
-std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config) {
+std::string MixerKind(const MixerConfig& config) {
   const std::string kind = KindOf(config);
-  // A model whose configuration says nothing about mixing is a Transformer.
-  return Mixers().Get(kind.empty() ? "attention" : kind)(config);
+  return kind.empty() ? "attention" : kind;
+}
+
+AttentionConfig* MutableAttention(MixerConfig* config) {
+  return MixerKind(*config) == "attention" ? config->mutable_attention() : nullptr;
+}
+
+std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config) {
+  return Mixers().Get(MixerKind(config))(config);
 }
 
 }  // namespace syntra

@@ -135,7 +135,12 @@ class TokenMixer {
   virtual Value BuildStep(const Scope& scope, const MixerStep& step) const;
 };
 
-// If the configuration sets no kind, this is the Transformer's attention.
+// The name of the mixer's kind, "light_conv". A configuration that sets no kind is the
+// Transformer's attention.
+std::string MixerKind(const MixerConfig& config);
+// The message of a mixer whose kind is attention, also where it was not set; null for other kinds.
+AttentionConfig* MutableAttention(MixerConfig* config);
+
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config);
 std::unique_ptr<TokenMixer> MakeCrossMixer(const CrossAttentionConfig& config);
 

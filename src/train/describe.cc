@@ -13,7 +13,7 @@ namespace syntra {
 namespace {
 
 std::string DescribeMixer(const MixerConfig& mixer) {
-  if (!KindOf(mixer).empty() && !mixer.has_attention()) return KindOf(mixer);
+  if (const std::string kind = MixerKind(mixer); kind != "attention") return kind;
   std::vector<std::string> terms;
   for (const ScoreTerm& term : mixer.attention().term()) terms.push_back(KindOf(term));
   if (terms.empty()) terms.push_back("dot_product");

@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "config/layer.h"
-#include "configs/schema/kind_of.h"
 #include "errors.h"
 #include "model/programs.h"
 
@@ -95,9 +94,7 @@ TEST(Presets, ThoseOfTasksFitEveryStart) {
       const Config config = LoadConfigOver({"start", before.DebugString()}, std::vector{path},
                                            std::vector<std::string>{"data.pack=false"}, kForModel);
       EXPECT_EQ(config.model().dropout(), 0.1) << path;
-      EXPECT_EQ(KindOf(config.model().mixer()),
-                before.model().has_mixer() ? KindOf(before.model().mixer()) : "attention")
-          << path;
+      EXPECT_EQ(MixerKind(config.model().mixer()), MixerKind(before.model().mixer())) << path;
       EXPECT_EQ(config.model().has_cross_attention(), !before.model().has_architecture()) << path;
     }
   }
