@@ -370,7 +370,7 @@ std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
     for (const LayerGroup& group : LayersOf(model, side)) {
       vectors.push_back(
           {group.feed_forward.width(), {"model." + group.feed_forward_path + ".width"}});
-      add(*MakeMixer(group.mixer), "model." + group.mixer_path);
+      add(*MakeMixer(group.mixer), "model." + group.mixer_kind_path());
     }
   }
   return vectors;

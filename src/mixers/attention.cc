@@ -30,19 +30,18 @@ class AttentionMixer final : public TokenMixer {
   MixerTraits traits() const override {
     const bool by_position = config_.index_by() == AttentionConfig::SEGMENT_POSITION;
     const int64_t heads = config_.heads();
-    MixerTraits traits{
-        .causal = true,
-        .bidirectional_prefix = true,
-        .prefills = true,
-        .bias_heads = config_.relative_bias() ? heads : 0,
-        .per_token = {{heads * config_.head_size(), {"attention.heads", "attention.head_size"}}}};
+    MixerTraits traits{.causal = true,
+                       .bidirectional_prefix = true,
+                       .prefills = true,
+                       .bias_heads = config_.relative_bias() ? heads : 0,
+                       .per_token = {{heads * config_.head_size(), {"heads", "head_size"}}}};
     bool indexed = false;
     traits.sees_order = config_.relative_bias();
     for (int i = 0; i < config_.term_size(); ++i) {
       const TermKind* kind = FindTermKind(config_.term(i));
       if (!kind) continue;
       const TermTraits term = kind->traits(config_.term(i));
-      const std::string path = FieldPath("attention", TermPath(i));
+      const std::string path = TermPath(i);
       indexed |= term.reads_positions;
       traits.sees_order |= term.reads_positions || term.operands == TermOperands::kRelativeBias;
       if (term.limit) {
@@ -50,8 +49,7 @@ class AttentionMixer final : public TokenMixer {
             {term.limit->length, FieldPath(path, term.limit->field), term.limit->value});
       }
       for (const TermColumns& each : term.columns) {
-        traits.per_token.push_back(
-            {heads * each.columns, {"attention.heads", FieldPath(path, each.field)}});
+        traits.per_token.push_back({heads * each.columns, {"heads", FieldPath(path, each.field)}});
       }
     }
     traits.reads_positions = indexed && by_position;
@@ -66,32 +64,31 @@ class AttentionMixer final : public TokenMixer {
   }
 
   void Validate(const FieldReport& report) const override {
-    const FieldReport attention = report / "attention";
-    ValidateGate(attention);
-    ValidateKeyValueHeads(attention, config_.heads(), config_.key_value_heads());
+    ValidateGate(report);
+    ValidateKeyValueHeads(report, config_.heads(), config_.key_value_heads());
     std::map<TermOperands, int> operands;
     std::map<std::string, int> names;
     for (int i = 0; i < config_.term_size(); ++i) {
       const ScoreTerm& term = config_.term(i);
-      const std::string path = attention.Path(TermField(i));
+      const std::string path = report.Path(TermField(i));
       const TermKind* kind = FindTermKind(term);
       if (!kind) {
-        attention.Add({path},
-                      fmt::format("{} names no kind; write e.g. term {{ random {{}} }}", path));
+        report.Add({path},
+                   fmt::format("{} names no kind; write e.g. term {{ random {{}} }}", path));
         continue;
       }
-      ValidateName(attention, i);
+      ValidateName(report, i);
       const TermOperands filled = kind->traits(term).operands;
       if (filled != TermOperands::kTable && !operands.emplace(filled, i).second) {
-        attention.Add({path}, fmt::format("{} is a second {}, but attention takes one; remove it, "
-                                          "or add heads",
-                                          path, KindOf(term)));
+        report.Add({path}, fmt::format("{} is a second {}, but attention takes one; remove it, "
+                                       "or add heads",
+                                       path, KindOf(term)));
       } else if (const auto [other, fresh] = names.emplace(TermName(term), i); !fresh) {
-        attention.Add({path}, fmt::format("{} and term[{}] would both be called \"{}\"; give it "
-                                          "another name, e.g. name: \"{}_2\"",
-                                          path, other->second, TermName(term), TermName(term)));
+        report.Add({path}, fmt::format("{} and term[{}] would both be called \"{}\"; give it "
+                                       "another name, e.g. name: \"{}_2\"",
+                                       path, other->second, TermName(term), TermName(term)));
       }
-      if (kind->validate) kind->validate({term, config_, attention, attention / TermPath(i)});
+      if (kind->validate) kind->validate({term, config_, report, report / TermPath(i)});
     }
   }
 

@@ -28,10 +28,10 @@ class AttentionFree final : public TokenMixer {
     MixerTraits traits{.causal = true,
                        .prefills = true,
                        .sees_order = config_.window() > 0,
-                       .per_token = {{config_.width(), {"attention_free.width"}}}};
+                       .per_token = {{config_.width(), {"width"}}}};
     const int64_t length = config_.max_length();
     if (config_.window() > 0) {
-      traits.limits = {{length, "attention_free.max_length", std::to_string(length)}};
+      traits.limits = {{length, "max_length", std::to_string(length)}};
     }
     return traits;
   }

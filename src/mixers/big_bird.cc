@@ -23,8 +23,8 @@ class BigBird final : public TokenMixer {
     return {.packed_rows = PackedRows::kIndependent,
             .sees_order = config_.relative_bias(),
             .bias_heads = config_.relative_bias() ? heads : 0,
-            .limits = {{length, "big_bird.max_length", std::to_string(length)}},
-            .per_token = {{heads * size, {"big_bird.heads", "big_bird.head_size"}}}};
+            .limits = {{length, "max_length", std::to_string(length)}},
+            .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
 
   void Validate(const FieldReport&) const override {}

@@ -31,12 +31,12 @@ MixerTraits ConvolutionMixer::traits() const {
   MixerTraits traits{.causal = true,
                      .packed_rows = PackedRows::kExact,
                      .stochastic = config_.weight_dropout() > 0};
-  if (!is_mesh()) traits.width_divisor = {config_.heads(), FieldPath(field(), "heads")};
+  if (!is_mesh()) traits.width_divisor = {config_.heads(), "heads"};
   return traits;
 }
 
 void ConvolutionMixer::Validate(const FieldReport& report) const {
-  const std::string heads = report.Path(FieldPath(field(), "heads"));
+  const std::string heads = report.Path("heads");
   // The default is no setting: a full printout of a configuration has it, too.
   const bool sets_heads = config_.heads() != ConvolutionConfig().heads();
   if (is_mesh() && sets_heads) {

@@ -25,8 +25,6 @@ class ConvolutionMixer : public TokenMixer {
   int64_t filters(int64_t columns) const { return is_mesh() ? columns : config_.heads(); }
 
  private:
-  // The name of the mixer's message in MixerConfig.
-  virtual const char* field() const = 0;
   // Scores of the taps for x [B, T, C], f32 [filters, taps], or [B, T, filters, taps] where each
   // position has its own.
   virtual Value Scores(const Scope& scope, Value x) const = 0;

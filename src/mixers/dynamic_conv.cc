@@ -12,8 +12,6 @@ class DynamicConv final : public ConvolutionMixer {
   explicit DynamicConv(const ConvolutionConfig& config) : ConvolutionMixer(config) {}
 
  private:
-  const char* field() const override { return "dynamic_conv"; }
-
   // Mesh TensorFlow's form has a projection for each tap, with a bias.
   Value Scores(const Scope& scope, Value x) const override {
     const Shape shape = scope.TypeOf(x).shape;

@@ -14,11 +14,10 @@ constexpr double kFeatureEpsilon = 1e-6;
 }  // namespace
 
 MixerTraits FeatureAttention::traits() const {
-  const auto field = [&](const char* name) { return FieldPath(sizes_.field, name); };
   MixerTraits traits{.causal = true, .sees_order = false};
   for (const auto& [columns, name] : {std::pair{sizes_.head_size, "head_size"},
                                       std::pair{sizes_.features, sizes_.feature_field}}) {
-    traits.per_token.push_back({sizes_.heads * columns, {field("heads"), field(name)}});
+    traits.per_token.push_back({sizes_.heads * columns, {"heads", name}});
   }
   return traits;
 }

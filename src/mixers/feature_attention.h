@@ -17,8 +17,7 @@ class FeatureAttention : public TokenMixer {
 
  protected:
   struct Sizes {
-    const char* field;          // the name of the mixer's message in MixerConfig
-    const char* feature_field;  // of that message, for the number of features of a head
+    const char* feature_field;  // of the mixer's message, for the number of features of a head
     int64_t heads, head_size, features, chunk_length;
   };
   enum class Side { kQuery, kKey };

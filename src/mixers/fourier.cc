@@ -16,7 +16,7 @@ class Fourier final : public TokenMixer {
 
   MixerTraits traits() const override {
     const int64_t length = config_.max_length();
-    return {.limits = {{length, "fourier.max_length", std::to_string(length)}}};
+    return {.limits = {{length, "max_length", std::to_string(length)}}};
   }
 
   void Validate(const FieldReport&) const override {}

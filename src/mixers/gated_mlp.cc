@@ -23,20 +23,20 @@ class GatedMlp final : public TokenMixer {
     const int64_t length = config_.max_length();
     return {.causal = true,
             .prefills = true,
-            .limits = {{length, "gated_mlp.max_length", std::to_string(length)}},
-            .per_token = {{config_.width(), {"gated_mlp.width"}}}};
+            .limits = {{length, "max_length", std::to_string(length)}},
+            .per_token = {{config_.width(), {"width"}}}};
   }
 
   void Validate(const FieldReport& report) const override {
-    const FieldReport at = report / "gated_mlp";
-    const std::string width = at.Path("width"), heads = at.Path("heads");
+    const std::string width = report.Path("width"), heads = report.Path("heads");
     if (config_.width() % 2 != 0) {
-      at.Add({width}, fmt::format("{} {} is odd, but one half of it gates the other; make it even",
-                                  width, config_.width()));
+      report.Add({width},
+                 fmt::format("{} {} is odd, but one half of it gates the other; make it even",
+                             width, config_.width()));
     } else if (config_.heads() > 0 && config_.width() / 2 % config_.heads() != 0) {
-      at.Add({heads, width},
-             fmt::format("{} {} does not divide half of {} {}; choose one that does", heads,
-                         config_.heads(), width, config_.width()));
+      report.Add({heads, width},
+                 fmt::format("{} {} does not divide half of {} {}; choose one that does", heads,
+                             config_.heads(), width, config_.width()));
     }
   }
 

@@ -28,7 +28,7 @@ class Hyena final : public TokenMixer {
 
   MixerTraits traits() const override {
     const int64_t length = config_.max_length();
-    return {.causal = true, .limits = {{length, "hyena.max_length", std::to_string(length)}}};
+    return {.causal = true, .limits = {{length, "max_length", std::to_string(length)}}};
   }
 
   void Validate(const FieldReport&) const override {}

@@ -13,8 +13,6 @@ class LightConv final : public ConvolutionMixer {
   explicit LightConv(const ConvolutionConfig& config) : ConvolutionMixer(config) {}
 
  private:
-  const char* field() const override { return "light_conv"; }
-
   Value Scores(const Scope& scope, Value x) const override {
     const int64_t count = filters(scope.TypeOf(x).shape[-1]);
     // The authors' is Glorot's over a filter of one channel, Mesh TensorFlow's has variance 1 / k.

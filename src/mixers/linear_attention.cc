@@ -10,8 +10,7 @@ namespace {
 class LinearAttention final : public FeatureAttention {
  public:
   explicit LinearAttention(const LinearAttentionConfig& config)
-      : FeatureAttention({.field = "linear_attention",
-                          .feature_field = "head_size",
+      : FeatureAttention({.feature_field = "head_size",
                           .heads = config.heads(),
                           .head_size = config.head_size(),
                           .features = config.head_size(),

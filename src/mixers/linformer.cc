@@ -18,8 +18,8 @@ class Linformer final : public TokenMixer {
   MixerTraits traits() const override {
     const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
-    return {.limits = {{length, "linformer.max_length", std::to_string(length)}},
-            .per_token = {{heads * size, {"linformer.heads", "linformer.head_size"}}}};
+    return {.limits = {{length, "max_length", std::to_string(length)}},
+            .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
 
   void Validate(const FieldReport&) const override {}

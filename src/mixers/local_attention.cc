@@ -26,12 +26,12 @@ class LocalAttention final : public TokenMixer {
             .prefills = true,
             .packed_rows = global ? PackedRows::kIndependent : PackedRows::kExact,
             .bias_heads = config_.relative_bias() ? heads : 0,
-            .per_token = {{heads * size, {"local_attention.heads", "local_attention.head_size"}}}};
+            .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
 
   void Validate(const FieldReport& report) const override {
     if (!config_.global_projections() || config_.global_tokens() > 0) return;
-    const std::string path = report.Path("local_attention.global_projections");
+    const std::string path = report.Path("global_projections");
     report.Add({path}, fmt::format("{} are those of global tokens, of which there are none; set "
                                    "global_tokens",
                                    path));

@@ -20,20 +20,20 @@ namespace syntra {
 // The longest sequence that a field of the mixer's message allows.
 struct LengthLimit {
   int64_t length = 0;
-  std::string field;  // its path inside MixerConfig
+  std::string field;  // its path inside the mixer's message
   std::string value;  // how it says so: "512", "a * b = 32 * 16 = 512"
 };
 
 // A vector that a layer holds for every token, and the fields that make it so wide.
 struct TokenVector {
   int64_t elements = 0;
-  std::vector<std::string> fields;  // paths inside MixerConfig
+  std::vector<std::string> fields;  // paths inside the mixer's message
 };
 
 // A number by which the model's width must be divisible, and the field that says so.
 struct WidthDivisor {
   int64_t value = 1;
-  std::string field;  // its path inside MixerConfig
+  std::string field;  // its path inside the mixer's message
 };
 
 // How examples that share a row affect each other.
@@ -122,8 +122,8 @@ class TokenMixer {
  public:
   virtual ~TokenMixer() = default;
   virtual MixerTraits traits() const = 0;
-  // Reports settings that are fine one by one but not together; `report` is that of MixerConfig.
-  // Build may be called only if nothing was reported.
+  // Reports settings that are fine one by one but not together; `report` is that of the mixer's
+  // message. Build may be called only if nothing was reported.
   virtual void Validate(const FieldReport& report) const = 0;
   // Returns [B, T, D]. A mixer that prefills also writes what BuildStep reads, where steps follow.
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;

@@ -15,7 +15,7 @@ class Mlp final : public TokenMixer {
 
   MixerTraits traits() const override {
     const int64_t length = config_.max_length();
-    return {.limits = {{length, "mlp.max_length", std::to_string(length)}}};
+    return {.limits = {{length, "max_length", std::to_string(length)}}};
   }
 
   void Validate(const FieldReport&) const override {}

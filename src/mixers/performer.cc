@@ -18,8 +18,7 @@ constexpr double kPaddingIsLess = 1e30;  // than any product
 class Performer final : public FeatureAttention {
  public:
   explicit Performer(const PerformerConfig& config)
-      : FeatureAttention({.field = "performer",
-                          .feature_field = "features",
+      : FeatureAttention({.feature_field = "features",
                           .heads = config.heads(),
                           .head_size = config.head_size(),
                           .features = config.features(),

@@ -45,14 +45,14 @@ class Reformer final : public TokenMixer {
             .prefills = true,
             .packed_rows = PackedRows::kIndependent,
             .sees_order = false,
-            .per_token = {{heads * size, {"reformer.heads", "reformer.head_size"}},
-                          {heads * config_.rounds() * config_.buckets(),
-                           {"reformer.heads", "reformer.rounds", "reformer.buckets"}}}};
+            .per_token = {
+                {heads * size, {"heads", "head_size"}},
+                {heads * config_.rounds() * config_.buckets(), {"heads", "rounds", "buckets"}}}};
   }
 
   void Validate(const FieldReport& report) const override {
     if (config_.buckets() % 2 == 0) return;
-    const std::string buckets = report.Path("reformer.buckets");
+    const std::string buckets = report.Path("buckets");
     report.Add({buckets}, fmt::format("{} {} is odd, but half of them are the opposites of the "
                                       "other half; make it even",
                                       buckets, config_.buckets()));

@@ -23,15 +23,13 @@ class Retention final : public TokenMixer {
   MixerTraits traits() const override {
     MixerTraits traits{.causal = true};
     const int64_t heads = config_.heads();
-    traits.per_token.push_back(
-        {heads * config_.head_size(), {"retention.heads", "retention.head_size"}});
-    traits.per_token.push_back(
-        {heads * config_.value_size(), {"retention.heads", "retention.value_size"}});
+    traits.per_token.push_back({heads * config_.head_size(), {"heads", "head_size"}});
+    traits.per_token.push_back({heads * config_.value_size(), {"heads", "value_size"}});
     return traits;
   }
 
   void Validate(const FieldReport& report) const override {
-    const std::string size = (report / "retention").Path("head_size");
+    const std::string size = report.Path("head_size");
     if (config_.head_size() % 2 == 0) return;
     report.Add({size}, fmt::format("{} {} is odd, but pairs of columns are rotated; make it even",
                                    size, config_.head_size()));

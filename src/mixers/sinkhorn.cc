@@ -31,8 +31,8 @@ class Sinkhorn final : public TokenMixer {
             .prefills = true,
             .stochastic = config_.gumbel_noise(),
             .sees_order = false,
-            .limits = {{length, "sinkhorn.max_length", std::to_string(length)}},
-            .per_token = {{heads * size, {"sinkhorn.heads", "sinkhorn.head_size"}}}};
+            .limits = {{length, "max_length", std::to_string(length)}},
+            .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
 
   void Validate(const FieldReport&) const override {}

@@ -77,11 +77,12 @@ void CheckMixers(const ModelConfig& model, const FieldReport& report) {
     const FieldReport at = report / path;
     CheckNamesItsKind(mixer, at);
     const std::unique_ptr<TokenMixer> made = MakeMixer(mixer);
-    made->Validate(at);
+    const FieldReport settings = at / MixerKind(mixer);
+    made->Validate(settings);
     const WidthDivisor divisor = made->traits().width_divisor;
     // A field beyond its own limits is reported elsewhere.
     if (divisor.value < 1 || model.width() % divisor.value == 0) continue;
-    const std::string width = report.Path("width"), field = at.Path(divisor.field);
+    const std::string width = report.Path("width"), field = settings.Path(divisor.field);
     report.Add({field, width}, fmt::format("{} {} does not divide {} {}; choose one that does",
                                            field, divisor.value, width, model.width()));
   }
@@ -193,7 +194,7 @@ std::vector<LengthLimit> LengthLimitsOf(const ModelConfig& model, Side side) {
   std::map<std::string, LengthLimit> limits;
   for (const LayerGroup& group : LayersOf(model, side)) {
     for (LengthLimit limit : MakeMixer(group.mixer)->traits().limits) {
-      limit.field = FieldPath(group.mixer_path, limit.field);
+      limit.field = FieldPath(group.mixer_kind_path(), limit.field);
       limits.emplace(limit.field, limit);
     }
   }

@@ -27,6 +27,9 @@ struct LayerGroup {
   std::optional<RecurrenceConfig> recurrence;  // the layers are steps of one
   // Where the fields are, inside ModelConfig.
   std::string repeat_path, mixer_path, feed_forward_path, weights_path, recurrence_path;
+
+  // Where the message of the mixer's kind is, inside ModelConfig.
+  std::string mixer_kind_path() const { return FieldPath(mixer_path, MixerKind(mixer)); }
 };
 
 // At least one group where the architecture has the stack, else none. A group of a valid model has
