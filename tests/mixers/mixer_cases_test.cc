@@ -1,37 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cases of the contract test cover.
+// What the cases of the contract test cover, and that no mixer claims less than it can do: the
+// contract is asked only of what is claimed.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <regex>
 #include <set>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "mixers/mixer_trial.h"
 
 namespace syntra {
 namespace {
 
-// What the contract leaves out is known: a trait that is lost by mistake changes these numbers.
-TEST(MixerCases, ClaimAllButThis) {
-  int not_causal = 0, not_incremental = 0, prefills = 0, bidirectional = 0, leak = 0, exact = 0,
-      stochastic = 0;
+std::string Trimmed(const std::string& text) {
+  return std::regex_replace(text, std::regex("^ +| +$"), "");
+}
+
+// Whether all configurations of a kind can do something, none, or some.
+std::string AnswerOf(const std::vector<bool>& answers) {
+  const auto yes = std::ranges::count(answers, true);
+  return yes == std::ssize(answers) ? "yes" : yes == 0 ? "no" : "some";
+}
+
+// The table of the page: for each kind of mixer the cells of its row.
+std::map<std::string, std::vector<std::string>> TableOfThePage() {
+  const std::string page = ReadWholeFile(Path(SYNTRA_SOURCE_DIR) / "src/mixers/README.md");
+  const size_t begin = page.find("| mixer | in a decoder |");
+  SYNTRA_CHECK(begin != std::string::npos, "the page has no table of mixers");
+  std::map<std::string, std::vector<std::string>> table;
+  for (const std::string& line :
+       Split(page.substr(begin, page.find("\n\n", begin) - begin), '\n')) {
+    const std::vector<std::string> cells = Split(line, '|');
+    SYNTRA_CHECK(cells.size() == 6, "{}", line);
+    for (const std::string& name : Split(cells[1], ',')) {
+      const std::string kind = Trimmed(name);
+      if (!kind.starts_with('`')) continue;  // the head
+      for (int i : {2, 3, 4}) {
+        const std::string cell = Trimmed(cells[i]);
+        table[kind.substr(1, kind.size() - 2)].push_back(cell == "yes" || cell == "no" ? cell
+                                                                                       : "some");
+      }
+    }
+  }
+  return table;
+}
+
+TEST(MixerCases, CanDoWhatThePageSays) {
+  struct Answers {
+    std::vector<bool> decodes, packs, sees_order;
+  };
+  std::map<std::string, Answers> found;
   for (const MixerCase& mixer : MixerCases()) {
     const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
-    not_causal += !traits.causal;
-    not_incremental += !traits.not_incremental.empty();
-    prefills += traits.prefills;
-    bidirectional += traits.bidirectional_prefix;
-    leak += traits.packed_rows == PackedRows::kLeaks;
-    exact += traits.packed_rows == PackedRows::kExact;
-    stochastic += traits.stochastic;
+    Answers& answers = found[MixerKind(ConfigOf(mixer))];
+    answers.decodes.push_back(traits.causal);
+    answers.packs.push_back(traits.packed_rows != PackedRows::kLeaks);
+    answers.sees_order.push_back(traits.sees_order);
   }
-  EXPECT_EQ(not_causal, 9);       // fourier, linformer, mlp, big_bird
-  EXPECT_EQ(prefills, 62);        // those whose steps read what is there of each position
-  EXPECT_EQ(bidirectional, 44);   // attention
-  EXPECT_EQ(not_incremental, 6);  // tables by position in the segment
-  EXPECT_EQ(
-      leak,
-      22);  // the first three, gated_mlp, sinkhorn, and those without a softmax over positions
-  EXPECT_EQ(exact, 23);      // local attention, attention without tables, and convolutions
-  EXPECT_EQ(stochastic, 3);  // convolutions with weight_dropout, sinkhorn with gumbel_noise
+  std::map<std::string, std::vector<std::string>> table;
+  for (const auto& [kind, answers] : found) {
+    table[kind] = {AnswerOf(answers.decodes), AnswerOf(answers.packs),
+                   AnswerOf(answers.sees_order)};
+  }
+  EXPECT_EQ(table, TableOfThePage());
+}
+
+// Only tables by position in the segment need a whole row.
+TEST(MixerCases, DecodeStepByStepUnlessTheyReadPositions) {
+  for (const MixerCase& mixer : MixerCases()) {
+    const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
+    EXPECT_EQ(traits.not_incremental.empty(), !traits.reads_positions) << mixer.name;
+  }
+}
+
+// States that hold a row for each position can be written for a whole input; sums cannot.
+TEST(MixerCases, TakeInputsAtOnceIfTheirStepsReadRows) {
+  for (const MixerCase& mixer : MixerCases()) {
+    const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
+    if (!traits.causal || !traits.not_incremental.empty()) continue;
+    EXPECT_EQ(traits.prefills, StatesOfSteps(ConfigOf(mixer)) == std::set{StateKind::kPositions})
+        << mixer.name;
+  }
+}
+
+// It is what the refusal of a mixer that cannot advises.
+TEST(MixerCases, OfAttentionReadPrefixesInBothDirections) {
+  for (const MixerCase& mixer : MixerCases()) {
+    if (MixerKind(ConfigOf(mixer)) != "attention") continue;
+    EXPECT_TRUE(MakeMixer(ConfigOf(mixer))->traits().bidirectional_prefix) << mixer.name;
+  }
 }
 
 // A new kind of mixer, term or gate must come with a case.

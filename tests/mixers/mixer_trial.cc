@@ -185,6 +185,8 @@ class Decoder {
     return Run(x, *step_);
   }
 
+  const std::set<StateKind>& kinds() const { return kinds_; }
+
  private:
   static std::vector<double> Run(const std::vector<float>& x, Executable& program) {
     program.SetInput("x", std::span<const float>(x));
@@ -208,7 +210,8 @@ class Decoder {
   }
 
   MixerState StatesIn(ProgramBuilder& builder) {
-    return [this, &builder](const std::string& name, const TensorType& type, StateKind) {
+    return [this, &builder](const std::string& name, const TensorType& type, StateKind kind) {
+      kinds_.insert(kind);
       const auto [place, fresh] = places_.emplace(name, elements_);
       if (fresh) elements_ += type.shape.size();
       return builder.State("cache/" + name, type, place->second);
@@ -241,6 +244,7 @@ class Decoder {
   const MixerSetting& setting_;
   std::unique_ptr<TokenMixer> mixer_;
   ParameterStore parameters_;
+  std::set<StateKind> kinds_;  // of the states
   std::map<std::string, int64_t> places_;
   int64_t elements_ = 0;
   std::unique_ptr<ArenaMemory> memory_;
@@ -270,6 +274,11 @@ std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend, in
     begin += size / kTrialWidth;
   }
   return all;
+}
+
+std::set<StateKind> StatesOfSteps(const MixerConfig& config) {
+  const MixerSetting setting{.config = config, .causal = true};
+  return Decoder(setting, ReferenceBackend(), 0).kinds();
 }
 
 const std::vector<MixerCase>& MixerCases() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend = Ref
 // them at once.
 std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend,
                                int64_t prefilled = 0);
+
+// The kinds of state that the steps of decoding keep.
+std::set<StateKind> StatesOfSteps(const MixerConfig& config);
 
 // A configuration that the contract test covers.
 struct MixerCase {
