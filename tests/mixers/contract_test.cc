@@ -219,12 +219,14 @@ TEST_P(MixerContract, SegmentsOfARowAreIndependent) {
         alone.length = end - begin;
         alone.x = InputRows(setting.x, 7, 0, begin, end);
         const double error = LargestError(OutputOf(alone, backend), Rows(y, 7, 0, begin, end));
-        if (traits_.packed_rows == PackedRows::kExact) EXPECT_LT(error, Slack(backend));
+        if (traits_.packed_rows == PackedRows::kExact) {
+          EXPECT_LT(error, Slack(backend));
+        }
         moved = std::max(moved, error);
       }
     }
   }
-  EXPECT_EQ(moved > 1e-3, traits_.packed_rows == PackedRows::kIndependent);
+  EXPECT_EQ(moved > 1e-3, traits_.packed_rows == PackedRows::kIndependent && !GetParam().any_place);
 }
 
 TEST_P(MixerContract, StepDecodingIsFullDecodingRowByRow) {

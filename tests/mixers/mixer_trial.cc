@@ -383,16 +383,20 @@ const std::vector<MixerCase>& MixerCases() {
     list.push_back({"local_attention_and_global", local("radius: 2 global_tokens: 2")});
     list.push_back({"local_attention_and_global_dilated",
                     local("radius: 2 dilation: 4 global_tokens: 1 relative_bias: false")});
-    list.push_back({"local_attention_all_global", local("global_tokens: 9")});
+    list.push_back({.name = "local_attention_all_global",
+                    .text = local("global_tokens: 9"),
+                    .any_place = true});
     list.push_back({"local_attention_global_projections",
                     local("radius: 2 global_tokens: 4 global_projections: true")});
     const auto big_bird = [](const std::string& more) {
       return "big_bird { heads: 3 head_size: 4 max_length: 9 " + more + " }";
     };
-    list.push_back({"big_bird", big_bird("block_size: 2")});
+    list.push_back({.name = "big_bird", .text = big_bird("block_size: 2"), .any_place = true});
     list.push_back({"big_bird_random", big_bird("block_size: 1 random_blocks: 1")});
-    list.push_back({"big_bird_with_bias", big_bird("block_size: 2 relative_bias: true")});
-    list.push_back({"big_bird_one_block", big_bird("")});
+    list.push_back({.name = "big_bird_with_bias",
+                    .text = big_bird("block_size: 2 relative_bias: true"),
+                    .any_place = true});
+    list.push_back({.name = "big_bird_one_block", .text = big_bird(""), .any_place = true});
     const auto sinkhorn = [](const std::string& more) {
       return "sinkhorn { heads: 3 head_size: 4 max_length: 9 " + more + " }";
     };
@@ -407,7 +411,8 @@ const std::vector<MixerCase>& MixerCases() {
                     .sorts = true});
     list.push_back({.name = "reformer_one_chunk",
                     .text = reformer("chunk_length: 9 buckets: 4 rounds: 1"),
-                    .sorts = true});
+                    .sorts = true,
+                    .any_place = true});
     // Chunks and pieces of them, longer ones, and one position at a time.
     const std::string heads = "heads: 3 head_size: 4 ";
     list.push_back({"linear_attention", "linear_attention { " + heads + "chunk_length: 3 }"});

@@ -83,6 +83,9 @@ struct MixerCase {
   int64_t reach = std::numeric_limits<int64_t>::max();
   double rounding = 0;  // of constants that two ways to one result do not share
   bool sorts = false;   // positions: where some move, sums over others are rounded in another order
+  // In rows as short as those of the trials the place of an example does not count, whatever the
+  // traits say.
+  bool any_place = false;
 };
 const std::vector<MixerCase>& MixerCases();
 MixerConfig ConfigOf(const MixerCase& mixer);
