@@ -31,7 +31,7 @@ class CausalLm final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> MakeCausalLm(const ObjectiveSettings& settings) {
+std::unique_ptr<Objective> objective_causal_lm(const ObjectiveSettings& settings) {
   return std::make_unique<CausalLm>(settings);
 }
 

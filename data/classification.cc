@@ -34,7 +34,7 @@ class Classification : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> MakeClassification(const ObjectiveSettings& settings) {
+std::unique_ptr<Objective> objective_classification(const ObjectiveSettings& settings) {
   return std::make_unique<Classification>(settings);
 }
 

@@ -63,7 +63,7 @@ class MaskedLm final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> MakeMaskedLm(const ObjectiveSettings& settings) {
+std::unique_ptr<Objective> objective_masked_lm(const ObjectiveSettings& settings) {
   return std::make_unique<MaskedLm>(settings);
 }
 

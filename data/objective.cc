@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/objective.h"
 
-#include <optional>
-
 #include "base/error.h"
-#include "base/text.h"
+#include "base/name_table.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
+
+#define SYNTRA_OBJECTIVE(name) \
+  std::unique_ptr<Objective> objective_##name(const ObjectiveSettings& settings);
+#define SYNTRA_CORPUS_OBJECTIVE(kind, name) SYNTRA_OBJECTIVE(name)
+#include "data/objectives.def"
+#undef SYNTRA_CORPUS_OBJECTIVE
+#undef SYNTRA_OBJECTIVE
+
 namespace {
 
-struct Row {
-  std::string_view name;
-  std::unique_ptr<Objective> (*make)(const ObjectiveSettings& settings);
-  std::optional<DataConfig::Objective> of_corpora;  // of text
-};
+using Make = std::unique_ptr<Objective> (*)(const ObjectiveSettings& settings);
 
-// An objective is a row here and a file of its own (README.md, "Adding an objective").
-constexpr Row kObjectives[] = {
-    {"causal_lm", MakeCausalLm, DataConfig::CAUSAL_LM},
-    {"classification", MakeClassification, std::nullopt},
-    {"masked_lm", MakeMaskedLm, DataConfig::MASKED_LM},
-    {"prefix_lm", MakePrefixLm, DataConfig::PREFIX_LM},
-    {"span_corruption", MakeSpanCorruption, DataConfig::SPAN_CORRUPTION},
-    {"text_to_text", MakeTextToText, std::nullopt},
-};
+const NameTable<Make>& Objectives() {
+  static const NameTable<Make> table = [] {
+    NameTable<Make> objectives("objective");
+#define SYNTRA_OBJECTIVE(name) objectives.Add(#name, &objective_##name);
+#define SYNTRA_CORPUS_OBJECTIVE(kind, name) SYNTRA_OBJECTIVE(name)
+#include "data/objectives.def"
+#undef SYNTRA_CORPUS_OBJECTIVE
+#undef SYNTRA_OBJECTIVE
+    return objectives;
+  }();
+  return table;
+}
 
 }  // namespace
 
@@ -39,23 +44,22 @@ ObjectiveSettings ObjectiveSettings::From(const DataConfig& config, const Tokeni
 }
 
 std::unique_ptr<Objective> MakeObjective(std::string_view name, const ObjectiveSettings& settings) {
-  for (const Row& row : kObjectives) {
-    if (row.name == name) return row.make(settings);
-  }
-  Fail(ExitCode::kConfig, "unknown objective \"{}\"{}", name, DidYouMean(name, ObjectiveNames()));
+  return Objectives().Get(name)(settings);
 }
 
 std::string ObjectiveOfCorpus(const DataConfig& config) {
-  for (const Row& row : kObjectives) {
-    if (row.of_corpora == config.objective()) return std::string(row.name);
+  switch (config.objective()) {
+#define SYNTRA_OBJECTIVE(name)
+#define SYNTRA_CORPUS_OBJECTIVE(kind, name) \
+  case DataConfig::kind:                    \
+    return #name;
+#include "data/objectives.def"
+#undef SYNTRA_CORPUS_OBJECTIVE
+#undef SYNTRA_OBJECTIVE
   }
-  SYNTRA_CHECK(false, "no objective {}", DataConfig::Objective_Name(config.objective()));
+  SYNTRA_CHECK(false, "no objective {}", static_cast<int>(config.objective()));
 }
 
-std::vector<std::string> ObjectiveNames() {
-  std::vector<std::string> names;
-  for (const Row& row : kObjectives) names.emplace_back(row.name);
-  return names;
-}
+std::vector<std::string> ObjectiveNames() { return Objectives().Names(); }
 
 }  // namespace syntra

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training objective: how the ids of the data become the inputs and targets of an example. Each
-// has a file of its own and a row in the table of objective.cc (README.md, "Adding an objective").
+// has a file of its own and a line in objectives.def (README.md, "Adding an objective").
 #pragma once
 
 #include <cstdint>
@@ -51,13 +51,5 @@ std::unique_ptr<Objective> MakeObjective(std::string_view name, const ObjectiveS
 std::vector<std::string> ObjectiveNames();
 // The name of the objective of a configuration's corpora: "span_corruption".
 std::string ObjectiveOfCorpus(const DataConfig& config);
-
-// The rows of the table.
-std::unique_ptr<Objective> MakeCausalLm(const ObjectiveSettings& settings);
-std::unique_ptr<Objective> MakeClassification(const ObjectiveSettings& settings);
-std::unique_ptr<Objective> MakeMaskedLm(const ObjectiveSettings& settings);
-std::unique_ptr<Objective> MakePrefixLm(const ObjectiveSettings& settings);
-std::unique_ptr<Objective> MakeSpanCorruption(const ObjectiveSettings& settings);
-std::unique_ptr<Objective> MakeTextToText(const ObjectiveSettings& settings);
 
 }  // namespace syntra

@@ -39,7 +39,7 @@ class PrefixLm final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> MakePrefixLm(const ObjectiveSettings& settings) {
+std::unique_ptr<Objective> objective_prefix_lm(const ObjectiveSettings& settings) {
   return std::make_unique<PrefixLm>(settings);
 }
 

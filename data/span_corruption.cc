@@ -135,7 +135,7 @@ class SpanCorruptionObjective : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> MakeSpanCorruption(const ObjectiveSettings& settings) {
+std::unique_ptr<Objective> objective_span_corruption(const ObjectiveSettings& settings) {
   return std::make_unique<SpanCorruptionObjective>(settings);
 }
 

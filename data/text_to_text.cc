@@ -42,7 +42,7 @@ class TextToText : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> MakeTextToText(const ObjectiveSettings& settings) {
+std::unique_ptr<Objective> objective_text_to_text(const ObjectiveSettings& settings) {
   return std::make_unique<TextToText>(settings);
 }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "kernels/math/hyperparameters.h"
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 
 namespace syntra {
 namespace {
@@ -76,9 +76,9 @@ class Adafactor final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig& config,
-                                         const ParameterStore& parameters,
-                                         std::span<const ElementRange> parts) {
+std::unique_ptr<Optimizer> optimizer_adafactor(const OptimizerConfig& config,
+                                               const ParameterStore& parameters,
+                                               std::span<const ElementRange> parts) {
   return std::make_unique<Adafactor>(config, parameters, parts);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/math/hyperparameters.h"
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 
 namespace syntra {
 namespace {
@@ -52,9 +52,9 @@ class AdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig& config,
-                                     const ParameterStore& parameters,
-                                     std::span<const ElementRange> parts) {
+std::unique_ptr<Optimizer> optimizer_adamw(const OptimizerConfig& config,
+                                           const ParameterStore& parameters,
+                                           std::span<const ElementRange> parts) {
   return std::make_unique<AdamW>(config, parameters, parts);
 }
 

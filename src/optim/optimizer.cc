@@ -7,6 +7,13 @@
 
 namespace syntra {
 
+#define SYNTRA_OPTIMIZER(kind, name)                                            \
+  std::unique_ptr<Optimizer> optimizer_##name(const OptimizerConfig& config,    \
+                                              const ParameterStore& parameters, \
+                                              std::span<const ElementRange> parts);
+#include "optim/optimizers.def"
+#undef SYNTRA_OPTIMIZER
+
 namespace {
 
 int64_t Aligned(int64_t elements) {
@@ -123,6 +130,25 @@ Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   builder.Output("statistics", sums.statistics);
   builder.Output("penalty", sums.penalty);
   return std::move(builder).Build();
+}
+
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
+                                         const ParameterStore& parameters,
+                                         std::span<const ElementRange> parts) {
+  switch (config.kind()) {
+#define SYNTRA_OPTIMIZER(kind, name) \
+  case OptimizerConfig::kind:        \
+    return optimizer_##name(config, parameters, parts);
+#include "optim/optimizers.def"
+#undef SYNTRA_OPTIMIZER
+  }
+  SYNTRA_CHECK(false, "no optimizer is of kind {}", static_cast<int>(config.kind()));
+}
+
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
+                                         const ParameterStore& parameters) {
+  const ElementRange all{0, parameters.arena_elements()};
+  return MakeOptimizer(config, parameters, std::span(&all, 1));
 }
 
 }  // namespace syntra
