@@ -23,16 +23,23 @@ struct Format {
   // Throws Error(kData) if the end of a file shows that something was cut off; null: it does not
   // tell.
   void (*check_end)(const Path& path) = nullptr;
+  std::optional<TableFormat::Kind> table = {};  // absent: its records have one field
 };
 
 // Each format has a row here and a file of its own (README.md, "Adding a format").
 const Format kFormats[] = {
-    {{".json", ".jsonl", ".ndjson"}, OpenJsonRecords, StartsLikeJson},
-    {{".txt", ".tokens"}, OpenTextRecords},
-    {{".tfrecord", ".tfrecords"}, OpenTfRecords, StartsLikeTfRecords, CheckEndOfTfRecords},
-    {{".csv"}, OpenCsvRecords},
-    {{".tsv"}, OpenTsvRecords},
-    {{".parquet"}, OpenParquetRecords, StartsLikeParquet},
+    {.extensions = {".json", ".jsonl", ".ndjson"},
+     .open = OpenJsonRecords,
+     .starts_like = StartsLikeJson,
+     .table = TableFormat::Kind::kJsonLines},
+    {.extensions = {".txt", ".tokens"}, .open = OpenTextRecords},
+    {.extensions = {".tfrecord", ".tfrecords"},
+     .open = OpenTfRecords,
+     .starts_like = StartsLikeTfRecords,
+     .check_end = CheckEndOfTfRecords},
+    {.extensions = {".csv"}, .open = OpenCsvRecords, .table = TableFormat::Kind::kCsv},
+    {.extensions = {".tsv"}, .open = OpenTsvRecords, .table = TableFormat::Kind::kTsv},
+    {.extensions = {".parquet"}, .open = OpenParquetRecords, .starts_like = StartsLikeParquet},
 };
 
 // ".tfrecord-00000-of-00008" counts as ".tfrecord".
@@ -139,11 +146,8 @@ std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::stri
 
 std::optional<TableFormat> TableFormatOf(const Path& path) {
   const Format* format = FormatOfName(path);
-  if (!format) return std::nullopt;
-  if (format->open == OpenTsvRecords) return TableFormat{.kind = TableFormat::Kind::kTsv};
-  if (format->open == OpenCsvRecords) return TableFormat{.kind = TableFormat::Kind::kCsv};
-  if (format->open == OpenJsonRecords) return TableFormat{.kind = TableFormat::Kind::kJsonLines};
-  return std::nullopt;
+  if (!format || !format->table) return std::nullopt;
+  return TableFormat{.kind = *format->table};
 }
 
 std::unique_ptr<RecordReader> OpenTable(const Path& path, const TableFormat& format,
