@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/memory_needs.h"
 
+#include <limits>
+
+#include "data/example.h"
+#include "decode/batch_decoder.h"
 #include "dist/tree_sum.h"
-#include "plan/planned_decoding.h"
+#include "plan/label_ranking.h"
 #include "plan/training_plan.h"
 #include "program/executable.h"
 
@@ -19,6 +23,28 @@ double EvaluationBytes(const TrainingPlan& plan) {
     bytes = std::max(bytes, ArenaBytes(plan, *plan.Evaluation(shape)));
   }
   return bytes;
+}
+
+// How many inputs a run decodes at each evaluation, at most; 0: none. The examples of tasks are not
+// counted yet.
+int64_t DecodedInputs(const Config& config) {
+  if (ArchitectureOf(config.model()).outputs() != Outputs::kTokens) return 0;
+  if (HasTasks(config.data())) {
+    const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
+    const bool decodes = !std::ranges::all_of(
+        tasks, [&](const std::unique_ptr<Task>& task) { return RanksLabels(config, *task); });
+    return decodes ? std::numeric_limits<int64_t>::max() : 0;
+  }
+  return config.data().validation_size() > 0 ? config.evaluation().samples() : 0;
+}
+
+// For decoding samples of validation data, or the answers to tasks; zeros if neither is decoded.
+// Throws Error(kConfig) if the model cannot decode.
+DecodingMemory DecodingMemoryOf(const TrainingPlan& plan) {
+  const int64_t inputs = DecodedInputs(plan.config());
+  if (inputs == 0) return {};
+  return MemoryOfDecoding(plan.planned_model().Trained({}, plan.backend()),
+                          DecodeSettingsOf(plan.config()), inputs);
 }
 
 // Rank 0 copies all of the state or, where ranks share it, the parameters and, as every rank does,

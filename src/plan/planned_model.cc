@@ -2,6 +2,7 @@
 #include "plan/planned_model.h"
 
 #include "checkpoint/layout.h"
+#include "decode/session.h"
 
 namespace syntra {
 
@@ -26,6 +27,11 @@ std::vector<PlannedTensor> PlannedModel::ParameterTensors() const {
                        .offset = parameter.offset});
   }
   return tensors;
+}
+
+TrainedModel PlannedModel::Trained(const Arenas& parameters, Backend& backend) const {
+  return {model_,  parameters_,           parameters.parameters, activations_,
+          backend, parameters.transients, parameters.rounded};
 }
 
 }  // namespace syntra

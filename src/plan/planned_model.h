@@ -12,6 +12,10 @@
 
 namespace syntra {
 
+class Backend;
+struct Arenas;
+struct TrainedModel;
+
 // The type of activations under train.precision.
 DType ActivationType(TrainConfig::Precision precision);
 
@@ -42,6 +46,9 @@ class PlannedModel {
   std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {
     return evaluations_.Get(shape);
   }
+  // The model as decoding and scoring read it. `parameters`: the arenas that hold its parameters;
+  // none where only sizes are asked for.
+  TrainedModel Trained(const Arenas& parameters, Backend& backend) const;
 
  private:
   Model model_;

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
-#include "plan/planned_decoding.h"
+#include "plan/label_ranking.h"
 
 namespace syntra {
 namespace {

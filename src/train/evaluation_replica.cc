@@ -5,7 +5,6 @@
 
 #include "base/digest.h"
 #include "kernels/math/loss_statistics.h"
-#include "plan/planned_decoding.h"
 
 namespace syntra {
 
@@ -93,8 +92,6 @@ LossSums EvaluationReplica::Evaluate(const Batch& batch) {
   return ReadSums(executable, "loss");
 }
 
-TrainedModel EvaluationReplica::trained() {
-  return TrainedModelOf(*planned_, ParameterArenas(), backend_);
-}
+TrainedModel EvaluationReplica::trained() { return planned_->Trained(ParameterArenas(), backend_); }
 
 }  // namespace syntra

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "data/example.h"
 #include "model/architecture.h"
-#include "plan/planned_decoding.h"
+#include "plan/label_ranking.h"
 
 namespace syntra {
 namespace {
