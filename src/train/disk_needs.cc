@@ -2,6 +2,7 @@
 #include "train/disk_needs.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -59,6 +60,18 @@ Path ExistingAncestor(const Path& path) {
     place = place.parent_path();
   }
   return place;
+}
+
+void CheckWritable(const Path& path, const char* field) {
+  const Path place = ExistingAncestor(path);
+  if (!IsDirectory(place)) {
+    Fail(ExitCode::kResources, "{} cannot be a directory: {} is a file; set another {}",
+         path.string(), place.string(), field);
+  }
+  if (access(place.c_str(), W_OK | X_OK) != 0) {
+    Fail(ExitCode::kResources, "cannot write to {}: {}; set another {}, or change its rights",
+         place.string(), SystemErrorText(errno), field);
+  }
 }
 
 DiskFinding CheckDisk(const std::vector<DiskNeed>& needs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether the files that a run will write fit onto their file systems.
+// Checks whether files can be written, and fit onto their file systems.
 #pragma once
 
 #include <string>
@@ -19,6 +19,10 @@ struct DiskNeed {
 
 // The nearest directory at or above `path` that exists; a file in its way is returned, too.
 Path ExistingAncestor(const Path& path);
+
+// Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
+// `field` names it in the configuration.
+void CheckWritable(const Path& path, const char* field);
 
 struct DiskFinding {
   // "/data: 1.2 GiB free, about 310.0 MiB needed (3 checkpoints 300.0 MiB, metrics about 10.0

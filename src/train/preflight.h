@@ -11,6 +11,7 @@
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "plan/training_plan.h"
+#include "train/findings.h"
 #include "train/initial.h"
 
 namespace syntra {
@@ -20,15 +21,6 @@ struct RankPlaces {
   int ranks = 1;
   int ranks_on_host = 1;  // they share the host's memory
   Backend* backend = &CpuBackend();
-};
-
-struct Finding {
-  enum class State { kGood, kWarning, kFailed, kSkipped };
-
-  std::string subject;  // "model", "disk", ...
-  State state = State::kGood;
-  std::string detail;               // what was found, and what to do about it
-  ExitCode code = ExitCode::kDone;  // of a failure
 };
 
 struct PreflightReport {
