@@ -28,8 +28,8 @@ std::vector<Value> InputsOf(const AttentionOperands& operands, const AttentionMa
   return inputs;
 }
 
-Attributes AttributesOf(int64_t heads, const AttentionOperands& operands,
-                        const AttentionMask& mask) {
+Attributes CallAttributes(int64_t heads, const AttentionOperands& operands,
+                          const AttentionMask& mask) {
   const attention::Pattern pattern{mask.causal, mask.window, mask.dilation, mask.globals};
   return attention::AttributesOf(heads, pattern, mask.block, operands.bias_reach);
 }
@@ -38,14 +38,14 @@ Attributes AttributesOf(int64_t heads, const AttentionOperands& operands,
 
 Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& operands,
                 const AttentionMask& mask) {
-  return RecordOne(recorder, "attention", AttributesOf(heads, operands, mask),
+  return RecordOne(recorder, "attention", CallAttributes(heads, operands, mask),
                    InputsOf(operands, mask));
 }
 
 Value Attention(const Scope& scope, int64_t heads, const AttentionOperands& operands,
                 const AttentionMask& mask) {
   if (scope.recording().weights) {
-    const Value weights = scope.One("attention_weights", AttributesOf(heads, operands, mask),
+    const Value weights = scope.One("attention_weights", CallAttributes(heads, operands, mask),
                                     InputsOf(operands, mask));
     const Shape& shape = scope.TypeOf(weights).shape;
     // Without segments the keys may be anything, such as Linformer's summaries.

@@ -21,8 +21,7 @@ bool SaveTries::Try(int64_t step, bool must_succeed, const std::function<void()>
     if (failure.code == ExitCode::kLocked) throw;  // the directory is another run's
     ++failed_in_a_row_;
     const double waited = std::exchange(waited_, 0) + SecondsSince(start);
-    run_.chief->RecordEvent("save_failed", step,
-                            {{"seconds", waited}, {"error", failure.message}});
+    run_.chief->RecordEvent("save_failed", step, {{"seconds", waited}, {"error", failure.message}});
     if (failure.code == ExitCode::kDiverged) {
       if (run_.ranks.size() == 1) throw;
       diverged_ = failure.message;  // the others learn it after this step

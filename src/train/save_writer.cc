@@ -27,16 +27,16 @@ bool IsReady(const auto& future) {
 template <typename Work>
 auto SaveWriter::Launch(SaveMode mode, Work work) {
   if (mode != SaveMode::kBackground) return std::async(std::launch::deferred, std::move(work));
-  return std::async(std::launch::async, [this, step = step_, trace = run_.trace,
-                                         work = std::move(work)] {
-    const TraceSpan span(trace, TraceLane::kCheckpoint, "write checkpoint", step);
-    pthread_setname_np(pthread_self(), "save");  // what reports of hangs and debuggers call it
-    SetThreadCount(1);                           // the others train
-    const int rank = run_.ranks.rank(), ranks = run_.ranks.size();
-    if (Failpoint("freeze_saving", step, rank, ranks)) raise(SIGSTOP);
-    if (Failpoint("slow_saving", step, rank, ranks)) std::this_thread::sleep_for(kSlowSaving);
-    return work();
-  });
+  return std::async(
+      std::launch::async, [this, step = step_, trace = run_.trace, work = std::move(work)] {
+        const TraceSpan span(trace, TraceLane::kCheckpoint, "write checkpoint", step);
+        pthread_setname_np(pthread_self(), "save");  // what reports of hangs and debuggers call it
+        SetThreadCount(1);                           // the others train
+        const int rank = run_.ranks.rank(), ranks = run_.ranks.size();
+        if (Failpoint("freeze_saving", step, rank, ranks)) raise(SIGSTOP);
+        if (Failpoint("slow_saving", step, rank, ranks)) std::this_thread::sleep_for(kSlowSaving);
+        return work();
+      });
 }
 
 bool SaveWriter::Begin(int64_t step, SaveMode mode) {
@@ -66,9 +66,8 @@ bool SaveWriter::BeginParts(SaveMode mode) {
   if (begun.empty()) return false;
   const auto start = Clock::now();
   try {
-    part_ = Launch(mode, [this, begun, part = StateToWrite(mode)] {
-      return shared_.WritePart(begun, part);
-    });
+    part_ = Launch(
+        mode, [this, begun, part = StateToWrite(mode)] { return shared_.WritePart(begun, part); });
   } catch (const std::exception&) {  // no memory for a copy, or no thread
     std::promise<std::string> failed;
     failed.set_value(SharedSnapshot::Failed());
@@ -82,9 +81,8 @@ bool SaveWriter::BeginParts(SaveMode mode) {
 std::vector<TensorRecord> SaveWriter::StateToWrite(SaveMode mode) {
   std::vector<HostTensor> state = state_.replica.FetchTensors();
   if (!run_.is_chief()) {
-    std::erase_if(state, [](const HostTensor& tensor) {
-      return tensor.name.starts_with(kParametersGroup);
-    });
+    std::erase_if(
+        state, [](const HostTensor& tensor) { return tensor.name.starts_with(kParametersGroup); });
   }
   if (mode != SaveMode::kBackground) return RecordsOf(state);
   copy_.Take(state);

@@ -28,8 +28,8 @@ class SaveWriter {
         tries_(run),
         shared_(run) {}
 
-  // Collective. Begins the checkpoint of `step`; the one before must be finished. False where rank 0
-  // cannot, on rank 0 at least.
+  // Collective. Begins the checkpoint of `step`; the one before must be finished. False where rank
+  // 0 cannot, on rank 0 at least.
   bool Begin(int64_t step, SaveMode mode);
   // The step of the checkpoint that was begun last.
   int64_t step() const { return step_; }

@@ -9,6 +9,7 @@
 #include "core/buffer.h"
 #include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
+#include "kernels/op.h"
 #include "tests/kernels/tested.h"
 
 namespace syntra {
