@@ -57,22 +57,28 @@ class Instruction:
             return not self.is_conditional and self.op == "BRA" and "," not in self.operands
         return not self.is_conditional and self.op.startswith(("EXIT", "RET", "BSYNC"))
 
-    @property
-    def width(self) -> int:
-        """How many registers an operand may have."""
-        return 4 if ".128" in self.op else 2 if ".64" in self.op or ".WIDE" in self.op else 1
+    def width(self, place: int, count: int) -> int:
+        """How many registers an operand may have: the one at a place of `count`, of which none is a predicate."""
+        if ".WIDE" in self.op:  # a product of two factors of one register each, and an addend
+            return 2 if place in (0, count - 1) else 1
+        return 4 if ".128" in self.op else 2 if ".64" in self.op else 1
 
     @property
     def registers(self) -> set[int]:
-        named = (int(number) for number in re.findall(r"\bR(\d+)", self.operands))
-        return {register + i for register in named for i in range(self.width)}
+        operands = [each for each in self.operands.split(", ") if not re.fullmatch(r"!?U?P\w+", each)]
+        return {
+            int(number) + i
+            for place, operand in enumerate(operands)
+            for number in re.findall(r"\bR(\d+)", operand)
+            for i in range(self.width(place, len(operands)))
+        }
 
     @property
     def written(self) -> set[int]:
         first = re.match(r"(?:U?P\w+, )*R(\d+)", self.operands)
         if not first or self.op.startswith(("ST", "RED", "SYNCS", "R2UR", "ISETP", "FSETP")):
             return set()
-        return {int(first[1]) + i for i in range(self.width)}
+        return {int(first[1]) + i for i in range(self.width(0, 1))}
 
 
 def kernels(sass: str) -> Iterator[tuple[str, list[Instruction]]]:

@@ -43,6 +43,11 @@ class ProductsInFlight(unittest.TestCase):
     def test_wide_operands(self) -> None:
         self.assertEqual(found_in(PRODUCT, "LDS.128 R20, [R2]", "LDS.128 R21, [R2]", WAIT, "EXIT"), [2])
 
+    def test_wide_products_have_factors_of_one_register(self) -> None:
+        wide = ("IMAD.WIDE R2, R23, R32, R8", "IMAD.WIDE R2, R4, R5, R23", "IMAD.WIDE.U32.X R2, R4, 0x8, R23, P0")
+        results = ("IMAD.WIDE R22, R4, R5, R8", "IMAD.WIDE.U32 R23, P0, R4, R5, RZ")
+        self.assertEqual(found_in(PRODUCT, *wide, *results, WAIT, "EXIT"), [2, 3, 5])
+
     def test_products_may_follow_each_other(self) -> None:
         self.assertEqual(found_in(PRODUCT, PRODUCT, WAIT, "EXIT"), [])
 
