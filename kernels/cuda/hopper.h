@@ -65,6 +65,11 @@ constexpr size_t HopperSharedBytes(int blocks = 1) { return (228 << 10) / blocks
 // index is a multiple of this.
 inline constexpr int kProductWarps = 4;
 
+// WarpIndex, of which the compiler then knows that it is the same in all lanes of a warp: what
+// depends on nothing else, such as the descriptors of products, is computed in uniform registers,
+// once for the warp. All lanes must call it together. It takes a shuffle, so keep the result.
+__device__ __forceinline__ int UniformWarpIndex() { return ShuffleFrom(WarpIndex(), 0); }
+
 // A barrier in shared memory (PTX ISA, mbarrier). It goes through phases, one after another. A
 // phase is complete when as many threads have arrived as the barrier was made for, and all bytes
 // that they expect have arrived, too.

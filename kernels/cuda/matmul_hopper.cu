@@ -96,7 +96,7 @@ class MatmulConsumer {
     if (!IsFirstGroup()) WaitFor(memory_.begun, 0);
     for (auto tile = static_cast<int>(BlockIndex()); tile < call_.tiles;
          tile += static_cast<int>(BlockCount())) {
-      first_ = call_.RowOf(tile) + WarpIndex() * 16;
+      first_ = call_.RowOf(tile) + warp_ * 16;
       column_ = call_.ColumnOf(tile);
       if constexpr (kEpilogue == Epilogue::kMask) LoadMasks();
       Multiply();
@@ -105,7 +105,7 @@ class MatmulConsumer {
   }
 
  private:
-  __device__ static bool IsFirstGroup() { return WarpIndex() < kProductWarps; }
+  __device__ bool IsFirstGroup() const { return warp_ < kProductWarps; }
 
   __device__ __forceinline__ void Multiply() {
 #pragma unroll
@@ -115,7 +115,7 @@ class MatmulConsumer {
     }
     for (int piece = 0; piece < call_.pieces; ++piece) {
       const PieceStage& stage = memory_.stages[reader_.Next()];
-      const uint64_t a = TileDescriptor(stage.a + WarpIndex() / kProductWarps * 64 * kPiece);
+      const uint64_t a = TileDescriptor(stage.a + warp_ / kProductWarps * 64 * kPiece);
       const uint64_t b = TileDescriptor(stage.b, kPiece * kMappedColumns * sizeof(BFloat16));
       FenceProducts(sums_);
 #pragma unroll
@@ -211,7 +211,7 @@ class MatmulConsumer {
   }
 
   __device__ __forceinline__ void StoreBand(int band) {
-    Rows& rows = memory_.rows[WarpIndex()][band % 2];
+    Rows& rows = memory_.rows[warp_][band % 2];
     FragmentA pairs[kMappedColumns / 16];
     RoundTile(sums_[band], pairs);
     PutRows(pairs, rows);
@@ -229,6 +229,7 @@ class MatmulConsumer {
 
   const MatmulTiles& call_;
   MatmulMemory& memory_;
+  const int warp_ = UniformWarpIndex();
   RingReader<kRingStages> reader_;
   int pieces_ = 0;              // of all tiles so far
   int first_ = 0, column_ = 0;  // of the warp's rows of a tile
@@ -247,7 +248,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, 1)
       FenceAsync();
     }
     SyncThreads();
-    if (WarpIndex() < kConsumers) {
+    if (UniformWarpIndex() < kConsumers) {
       GetRegisters<kComputing>();
       MatmulConsumer<kEpilogue, kTransposedB>(call, memory).Run();
     } else {

@@ -296,7 +296,7 @@ class KeyBlock {
       FenceAsync();
     }
     SyncThreads();
-    if (WarpIndex() < kKeyWarps) {
+    if (warp_ < kKeyWarps) {
       GetRegisters<kKeyRegisters>();
       Consume();
     } else {
@@ -322,7 +322,7 @@ class KeyBlock {
 
   // Computes dV of a warp's keys.
   __device__ __forceinline__ void Consume() {
-    const int group = WarpIndex() / kProductWarps;
+    const int group = warp_ / kProductWarps;
     const bool any = first_key_ + group * 16 * kProductWarps < terms_.keys;
     for (Turn<kStages> turn;; turn = turn.Next()) {
       if (!WaitForTile(memory_.ring, memory_.places, turn, place_)) break;
@@ -330,13 +330,13 @@ class KeyBlock {
       ArriveOnce(memory_.ring.empty[turn.stage]);
     }
     const Backward<BFloat16>& call = work_.call;
-    StoreTile(memory_.sums[WarpIndex()], d_values_,
+    StoreTile(memory_.sums[warp_], d_values_,
               TargetAt(call.dvalue, {terms_.keys, kColumns, call.dvalue_pitch}, b_, h_,
                        call.accumulate[kValue]),
               FirstKey(), 0);
   }
 
-  __device__ __forceinline__ int FirstKey() const { return first_key_ + WarpIndex() * 16; }
+  __device__ __forceinline__ int FirstKey() const { return first_key_ + warp_ * 16; }
 
   // dV += P^T dY.
   __device__ __forceinline__ void AddTile(const KeyMemory::Stage& stage) {
@@ -365,6 +365,7 @@ class KeyBlock {
   const Recomputation<BFloat16>& work_;
   const Terms<BFloat16>& terms_;
   KeyMemory& memory_;
+  const int warp_ = UniformWarpIndex();
   int b_, h_, first_key_;
   Place place_;
   Fragment d_values_[kFragments] = {};

@@ -112,7 +112,7 @@ class HopperBlock {
       FenceAsync();
     }
     SyncThreads();
-    if (WarpIndex() < kConsumers) {
+    if (warp_ < kConsumers) {
       if constexpr (kMovesRegisters<Kind>) GetRegisters<kComputing>();
       Consume();
     } else {
@@ -167,7 +167,7 @@ class HopperBlock {
       if (LaneIndex() == 0) Arrive(memory_.done);
       WaitFor(memory_.done, 0);  // the last products of all warps are complete
     }
-    rows_.Store(forward_, b_, h_, first_query_, memory_.sums[WarpIndex()]);
+    rows_.Store(forward_, b_, h_, first_query_, memory_.sums[warp_]);
   }
 
   // Waits for a tile and starts its scores. Returns false if there is none.
@@ -179,7 +179,7 @@ class HopperBlock {
 
   // Adds the products of queries and keys to the scores.
   __device__ __forceinline__ void AddProducts(int stage) {
-    const int first = WarpIndex() / kProductWarps * (16 * kProductWarps) * kColumns;
+    const int first = warp_ / kProductWarps * (16 * kProductWarps) * kColumns;
     FenceProducts(scores_[0]);
 #pragma unroll
     for (int n = 0; n < Kind::kProducts; ++n) {
@@ -204,6 +204,7 @@ class HopperBlock {
   const Forward<BFloat16>& forward_;
   const Terms<BFloat16>& terms_ = forward_.terms;
   Memory& memory_;
+  const int warp_ = UniformWarpIndex();
   int b_, h_, first_query_;
   Place place_;
   Fragment scores_[1][kFragments];

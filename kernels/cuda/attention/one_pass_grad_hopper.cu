@@ -132,7 +132,7 @@ class Consumer {
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}
 
   __device__ __forceinline__ void Run() {
-    const float* line = StartLine(work_, share_.part, share_.h, 0, WarpIndex());
+    const float* line = StartLine(work_, share_.part, share_.h, 0, warp_);
     line_ = static_cast<int>(line - work_.bias_lines);
     for (int tile = group_; tile < Layout::kQueryTiles; tile += kGroups) SetZero(tile);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
@@ -177,7 +177,7 @@ class Consumer {
   // warp's 16 keys, elements k and k + 1 of fragment n.
   template <typename Body>
   __device__ __forceinline__ void ForPart(int own, const Body& body) {
-    const int row = own + WarpIndex() * 16;
+    const int row = own + warp_ * 16;
     if (row >= Chunks(terms_.keys) * kColumns) return;
     float* sums = work_.DenseParts(share_.part, share_.h) + row * kColumns;
 #pragma unroll
@@ -241,8 +241,8 @@ class Consumer {
   __device__ bool HasLine() const { return work_.bias_lines != nullptr; }
   __device__ float* Line() const { return work_.bias_lines + line_; }
   __device__ __forceinline__ void AddToLine(const WarpSums& d_scores) {
-    const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
-    attention::AddToLine<true>(terms_, place_, d_scores[0], memory_.skewed[WarpIndex()],
+    const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - warp_ * 16;
+    attention::AddToLine<true>(terms_, place_, d_scores[0], memory_.skewed[warp_],
                                Line() + from + place_.passing, far_);
   }
 
@@ -276,7 +276,7 @@ class Consumer {
     WaitForProducts<0>(sums);
     // The first group waits for what the last one added in the step before.
     WaitFor(memory_.added[group_ ^ 1], group_ == 0 ? step_parity_ ^ 1 : step_parity_);
-    Sums* all = memory_.d_queries[place_.passing / kQueries][WarpIndex() % kProductWarps];
+    Sums* all = memory_.d_queries[place_.passing / kQueries][warp_ % kProductWarps];
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) {
       Fragment& to = all[n].of_lane[LaneIndex()];
@@ -297,15 +297,15 @@ class Consumer {
     PutRows(rows, OwnRows(tile));
   }
   // The warp's rows of its group's tile.
-  __device__ __forceinline__ static BFloat16* OwnRows(RowTile& tile) {
-    return tile + WarpIndex() % kProductWarps * 16 * kColumns;
+  __device__ __forceinline__ BFloat16* OwnRows(RowTile& tile) const {
+    return tile + warp_ % kProductWarps * 16 * kColumns;
   }
 
   // Stores the warp's 16 rows of its group's 64 from `first` on. Rounds them first.
   __device__ __forceinline__ void StoreRows(const Fragment (&sums)[kFragments],
                                             const Target<BFloat16>& target, int first) {
     if (target.to == nullptr) return;
-    StoreWarpRows(sums, target, first + WarpIndex() * 16);
+    StoreWarpRows(sums, target, first + warp_ * 16);
   }
   __device__ __forceinline__ void StoreWarpRows(const Fragment (&sums)[kFragments],
                                                 const Target<BFloat16>& target, int first) {
@@ -326,7 +326,7 @@ class Consumer {
     const Target<BFloat16> target{call_.dquery, queries, kColumns, call_.dquery_pitch,
                                   call_.accumulate[kQuery]};
     for (int tile = group_; tile * kQueries < queries; tile += kGroups) {
-      const int warp = WarpIndex() % kProductWarps;
+      const int warp = warp_ % kProductWarps;
       Fragment sums[kFragments];
 #pragma unroll
       for (int n = 0; n < kFragments; ++n) {
@@ -337,7 +337,7 @@ class Consumer {
     }
   }
   __device__ __forceinline__ void SetZero(int tile) {
-    for (Sums& sums : memory_.d_queries[tile][WarpIndex() % kProductWarps]) {
+    for (Sums& sums : memory_.d_queries[tile][warp_ % kProductWarps]) {
       sums.of_lane[LaneIndex()] = {};
     }
   }
@@ -354,7 +354,7 @@ class Consumer {
   const Terms<BFloat16>& terms_ = call_.terms;
   const Share& share_;
   GradientMemory<Layout>& memory_;
-  const int group_ = WarpIndex() / kProductWarps;
+  const int warp_ = UniformWarpIndex(), group_ = warp_ / kProductWarps;
   int b_ = 0;
   TileReader<Layout::kStages> tiles_{memory_.ring, memory_.places};
   Turn<Layout::kKeyStages> key_turn_;
@@ -388,7 +388,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
       backward.terms.AssumeProducts();
     }
     const Share share(call.work);
-    if (WarpIndex() < kConsumers) {
+    if (UniformWarpIndex() < kConsumers) {
       GetRegisters<kComputing>();
       Consumer<Layout>(call, backward, share, memory).Run();
     } else {

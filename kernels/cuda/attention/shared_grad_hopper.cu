@@ -118,7 +118,7 @@ class Consumer {
   }
 
  private:
-  __device__ int Row() const { return share_.first_query + WarpIndex() * 16; }
+  __device__ int Row() const { return share_.first_query + warp_ * 16; }
 
   // Adds an example's products and waits for them. With them under way beyond the loop, ptxas lets
   // Store change the sums before it waits (tests/cuda/products_in_flight.py found it). The other
@@ -137,7 +137,7 @@ class Consumer {
     for (int pair = 0; pair < kPairs; ++pair) FenceProducts(sums_[pair]);
 #pragma unroll
     for (int k = 0; k < kColumns; k += 16) {
-      const uint64_t g = TileDescriptor(stage.g[WarpIndex() / kProductWarps] + k);
+      const uint64_t g = TileDescriptor(stage.g[warp_ / kProductWarps] + k);
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
         MultiplyAsync<false, false>(sums_[pair], g, TileDescriptor(stage.values[2 * pair] + k));
@@ -182,7 +182,7 @@ class Consumer {
     const Target<float> target{to.At(share_.part, share_.h, 0), queries, stride, stride, false};
 #pragma unroll
     for (int tile = 0; tile < 2 * kPairs; ++tile) {
-      StoreTile(memory_.sums[WarpIndex()], sums_[tile / 2][tile % 2], target, Row(),
+      StoreTile(memory_.sums[warp_], sums_[tile / 2][tile % 2], target, Row(),
                 share_.first_key + tile * kColumns);
     }
   }
@@ -190,6 +190,7 @@ class Consumer {
   const SumCall& call_;
   const Share& share_;
   SumMemory& memory_;
+  const int warp_ = UniformWarpIndex();
   RingReader<kSumStages> ring_;
   float delta_[2] = {};  // of the examples of which all of the tile's keys count, for both rows
   Fragment sums_[kPairs][2][kFragments] = {};
@@ -205,7 +206,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kSumThreads, 1)
     }
     SyncThreads();
     const Share share(call.to);
-    if (WarpIndex() < kConsumers) {
+    if (UniformWarpIndex() < kConsumers) {
       Consumer(call, share, memory).Run();
     } else {
       Copier(call, share, memory).Run();

@@ -170,7 +170,7 @@ class Consumer {
   __device__ Consumer(const MixCall& call, const Share& share, MixMemory& memory)
       : call_(call),
         memory_(memory),
-        first_row_(share.first_row + WarpIndex() * 16),
+        first_row_(share.first_row + warp_ * 16),
         share_(share),
         ring_(memory.ring) {}
 
@@ -201,7 +201,7 @@ class Consumer {
     const int stage = ring_.Next();
     WaitFor(memory_.loaded[inner / kColumns], 0);
     const uint64_t exponentials =
-        TileDescriptor(memory_.exponentials[inner / kColumns].halves[WarpIndex() / kProductWarps]);
+        TileDescriptor(memory_.exponentials[inner / kColumns].halves[warp_ / kProductWarps]);
     const uint64_t values = TileDescriptor(memory_.pieces[stage].of[0], sizeof(RowTile));
     FenceProducts(sums_);
 #pragma unroll
@@ -221,7 +221,7 @@ class Consumer {
     ring_.Complete();
     const auto rows = static_cast<int>(tile.Rows());
     const auto stride = static_cast<int>(call_.scores.heads * kColumns);
-    BFloat16* results = memory_.results[WarpIndex()];
+    BFloat16* results = memory_.results[warp_];
 #pragma unroll
     for (int e = 0; e < kExamples; ++e) {
       const int64_t b = tile.first_example + e;
@@ -248,7 +248,7 @@ class Consumer {
 
   const MixCall& call_;
   MixMemory& memory_;
-  const int first_row_;
+  const int warp_ = UniformWarpIndex(), first_row_;
   const Share& share_;
   RingReader<kMixStages> ring_;
   float factors_[kExamples][2];  // of the lane's rows
@@ -267,7 +267,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
     }
     SyncThreads();
     const Share share(call, kTransposed ? call.scores.keys : call.scores.queries);
-    if (WarpIndex() < kConsumers) {
+    if (UniformWarpIndex() < kConsumers) {
       Consumer<kTransposed>(call, share, memory).Run();
     } else {
       Copier<kTransposed>(call, share, memory).Run();

@@ -156,7 +156,7 @@ class Consumer {
   __device__ __forceinline__ void Run() {
     const int tile = share_.own / kOwnRows + group_;
     if (kOfKeys && tile < work_.LineTiles()) {
-      line_ = StartLine(work_, share_.part, share_.h, tile, WarpIndex() % kProductWarps);
+      line_ = StartLine(work_, share_.part, share_.h, tile, warp_ % kProductWarps);
     }
     if (SumsPositions()) SetZero(sums_[kLast]);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
@@ -181,7 +181,7 @@ class Consumer {
     for (Fragment& fragment : sums) fragment = {};
   }
 
-  __device__ __forceinline__ int OwnRow() const { return share_.own + WarpIndex() * 16; }
+  __device__ __forceinline__ int OwnRow() const { return share_.own + warp_ * 16; }
 
   // Whether the last product's sums are those of dp^T, to which all examples of a block add.
   __device__ __forceinline__ bool SumsPositions() const {
@@ -223,7 +223,7 @@ class Consumer {
     WaitForProducts<0>(d_scores[0]);
     Finish(scores, d_scores);
     if (line_ != nullptr) {
-      AddToLine<kOfKeys>(terms_, place_, d_scores[0], memory_.buffers[WarpIndex()].skewed,
+      AddToLine<kOfKeys>(terms_, place_, d_scores[0], memory_.buffers[warp_].skewed,
                          line_ + place_.passing, far_);
     }
     AddToSums(scores[0], d_scores[0], passing);
@@ -274,7 +274,7 @@ class Consumer {
   __device__ __forceinline__ void Store(const Fragment (&sums)[kFragments], BFloat16* to,
                                         Input input, const PitchedRows& rows) {
     if (to == nullptr) return;
-    StoreTile(memory_.buffers[WarpIndex()].sums, sums,
+    StoreTile(memory_.buffers[warp_].sums, sums,
               TargetAt(to, rows, b_, share_.h, call_.accumulate[input]), OwnRow(), 0);
   }
 
@@ -282,7 +282,7 @@ class Consumer {
   __device__ __forceinline__ void StorePart() {
     const Target<float> target{work_.DenseParts(share_.part, share_.h),
                                static_cast<int>(terms_.keys), kColumns, kColumns, false};
-    StoreTile(memory_.buffers[WarpIndex()].sums, sums_[kLast], target, OwnRow(), 0);
+    StoreTile(memory_.buffers[warp_].sums, sums_[kLast], target, OwnRow(), 0);
   }
 
   const Recomputation<BFloat16>& work_;
@@ -290,7 +290,7 @@ class Consumer {
   const Terms<BFloat16>& terms_ = call_.terms;
   const SideShare& share_;
   Memory& memory_;
-  const int group_ = WarpIndex() / kProductWarps;
+  const int warp_ = UniformWarpIndex(), group_ = warp_ / kProductWarps;
   int b_ = 0;
   Turn<kOwnStages> own_turn_;
   TileReader<kStages> tiles_{memory_.ring, memory_.places};
@@ -316,7 +316,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kSideThreads, 1)
     Backward<BFloat16> backward = call.work.call;
     backward.terms.AssumeProducts();
     const SideShare share(call, Pass::kOfKeys);
-    if (WarpIndex() < kConsumers) {
+    if (UniformWarpIndex() < kConsumers) {
       GetRegisters<kComputing>();
       Consumer<Pass>(call, backward, share, memory).Run();
     } else {
