@@ -32,16 +32,25 @@ __device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
 }
 
 // result[j] (+)= sum over parts of partial[part, j]. The lanes of a warp have 32 columns, each of
-// the block's warps sums every n-th part, where n is the number of warps.
+// the block's warps sums every n-th part, where n is the number of warps. It loads several of them
+// before it adds them: up to kMostParts parts wait for memory once.
 template <typename Result>
 __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t width, Result* result,
                                bool accumulate) {
   const int64_t column = BlockIndex() * kWarp + LaneIndex();
   float sum = 0.0f;
-  if (column < width) {
-    for (int64_t part = WarpIndex(); part < parts; part += WarpCount()) {
-      sum += partial[part * width + column];
+  constexpr int kWarps = kColumnThreads / kWarp;
+  constexpr auto kAtOnce = static_cast<int>(DivideUp(kMostParts, kWarps));
+  for (int64_t first = WarpIndex(); first < parts && column < width; first += kAtOnce * kWarps) {
+    const float* from = partial + first * width + column;
+    float terms[kAtOnce];
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) {
+      terms[n] = first + n * kWarps < parts ? *from : 0.0f;
+      from += kWarps * width;
     }
+#pragma unroll
+    for (const float term : terms) sum += term;
   }
   const float total = SumOverWarps(sum, Shared<ColumnStorage>());
   if (WarpIndex() != 0 || column >= width) return;

@@ -274,5 +274,18 @@ TEST(Gpu, BlockSumReachesEveryThread) {
   EXPECT_EQ(to, std::vector<double>(kThreads, 0.5 * kThreads * (kThreads - 1) / 2));
 }
 
+TEST(Gpu, SumPartsAddsAllPartsAtTheirColumns) {
+  constexpr int64_t kWidth = kWarp + 1;
+  for (const int64_t parts : {int64_t{1}, kMostParts, 2 * kMostParts + 17}) {
+    std::vector<float> partial(parts * kWidth), to(kWidth, 1.0f);
+    std::iota(partial.begin(), partial.end(), 0.0f);
+    SumParts(kCall, partial.data(), parts, kWidth, to.data(), true);
+    for (int64_t j = 0; j < kWidth; ++j) {
+      // Whole numbers below 2^24, so all sums are exact.
+      EXPECT_EQ(to[j], 1 + parts * j + kWidth * (parts * (parts - 1) / 2)) << parts << " parts";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace syntra
