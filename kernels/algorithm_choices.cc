@@ -8,6 +8,8 @@
 #include "base/file_lock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "core/random.h"
+#include "kernels/bfloat16.h"
 
 namespace syntra {
 namespace {
@@ -130,6 +132,16 @@ Path UserAlgorithmsFile(const std::function<const char*(const char*)>& variable)
   if (const char* home = variable("HOME"); home && *home == '/')
     return Path(home) / ".cache" / kFile;
   return {};
+}
+
+std::vector<BFloat16> MeasuringValues(size_t count) {
+  std::vector<BFloat16> values;
+  for (uint64_t counter = 0; values.size() < count; ++counter) {
+    for (const uint32_t bits : RandomAt({}, counter)) {
+      if (values.size() < count) values.push_back(ToBFloat16((UniformFloat(bits) - 0.5f) / 4));
+    }
+  }
+  return values;
 }
 
 }  // namespace syntra

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "core/tensor.h"
 
 namespace syntra {
 
@@ -49,5 +50,10 @@ class AlgorithmChoices {
 // Where a user's programs keep choices: "syntra/algorithms.json" in $XDG_CACHE_HOME or, without it,
 // in $HOME/.cache; empty if there is neither. `variable`: std::getenv.
 Path UserAlgorithmsFile(const std::function<const char*(const char*)>& variable);
+
+// Values for the operands on which products are measured. They are small, of both signs and of
+// different bits, as elements of bf16 and, in pairs, of f32: a GPU that multiplies zeros, or one
+// value with itself, needs less power than with real operands, and so may run faster.
+std::vector<BFloat16> MeasuringValues(size_t count);
 
 }  // namespace syntra

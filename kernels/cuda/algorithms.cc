@@ -2,6 +2,7 @@
 #include "kernels/cuda/algorithms.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -88,7 +89,8 @@ BoundKernel FastestKernel(const OpCall& call, const std::string& problem,
   if (Takes("own")) return std::move(kernels.back().kernel);
   std::vector<std::string> names;
   for (const NamedKernel& each : kernels) names.push_back(each.name);
-  const size_t chosen = ChooseAlgorithm(problem, names, [&] { return SecondsOf(call, kernels); });
+  const size_t chosen = ChooseAlgorithm(fmt::format("{} by {}", problem, fmt::join(names, " or ")),
+                                        names, [&] { return SecondsOf(call, kernels); });
   return std::move(kernels[chosen].kernel);
 }
 

@@ -30,7 +30,8 @@ struct NamedKernel {
 };
 
 // The kernel for a call that ChooseAlgorithm takes, timed on operands of its own; the first one
-// where they do not fit into the GPU's memory. The last one is our own.
+// where they do not fit into the GPU's memory. The last one is our own. A choice counts for kernels
+// of these names: one whose speed may have changed gets another name.
 BoundKernel FastestKernel(const OpCall& call, const std::string& problem,
                           std::vector<NamedKernel> kernels);
 

@@ -122,7 +122,8 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   if (!HopperServesMatmul(matmul)) return BindLibrary(call, matmul);
   return FastestKernel(
       call, NameOf(matmul.problem),
-      {{"library", BindLibrary(call, matmul)}, {"own kernel", BindOnHopper(call, matmul)}});
+      {{"library", BindLibrary(call, matmul)},
+       {fmt::format("own kernel {}", kHopperMatmulVersion), BindOnHopper(call, matmul)}});
 }
 
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {

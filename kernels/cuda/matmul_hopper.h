@@ -8,6 +8,10 @@
 
 namespace syntra::gpu {
 
+// To be raised whenever the kernel may have become faster or slower: then it is timed again
+// (FastestKernel).
+inline constexpr int kHopperMatmulVersion = 2;
+
 // Whether HopperMatmul computes this product, and this GPU runs it. The answer does not depend on
 // addresses.
 bool HopperServesMatmul(const MatmulCall& matmul);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/algorithm_choices.h"
 #include "kernels/cuda/check.h"
 
 namespace syntra::gpu {
@@ -31,9 +32,8 @@ class Trial {
 
   cudaStream_t stream() const { return stream_; }
 
-  // Memory that lives as long as the trial; null if the GPU does not have enough. Its elements are
-  // 0.0115, in bf16 and in f32: products of zeros would use less power, and so be faster, than real
-  // ones.
+  // Memory that lives as long as the trial, with values like those of real operands
+  // (MeasuringValues) again and again; null if the GPU does not have enough.
   void* Allocate(size_t bytes) {
     void* memory = nullptr;
     if (cudaMallocAsync(&memory, std::max<size_t>(bytes, 1), stream_) != cudaSuccess) {
@@ -41,8 +41,7 @@ class Trial {
       return nullptr;
     }
     memory_.push_back(memory);
-    constexpr int kByte = 0x3C;
-    SYNTRA_CUDA(cudaMemsetAsync(memory, kByte, bytes, stream_));
+    Fill(static_cast<std::byte*>(memory), bytes);
     return memory;
   }
 
@@ -71,6 +70,19 @@ class Trial {
   }
 
  private:
+  void Fill(std::byte* memory, size_t bytes) {
+    constexpr size_t kValues = 1 << 19;
+    static const std::vector<BFloat16> values = MeasuringValues(kValues);
+    size_t filled = std::min(bytes, kValues * sizeof(BFloat16));
+    SYNTRA_CUDA(cudaMemcpyAsync(memory, values.data(), filled, cudaMemcpyHostToDevice, stream_));
+    while (filled < bytes) {
+      const size_t more = std::min(filled, bytes - filled);
+      SYNTRA_CUDA(
+          cudaMemcpyAsync(memory + filled, memory, more, cudaMemcpyDeviceToDevice, stream_));
+      filled += more;
+    }
+  }
+
   template <typename Enqueue>
   double Mean(const Enqueue& enqueue, size_t kind, int runs) {
     SYNTRA_CUDA(cudaEventRecord(events_[0], stream_));

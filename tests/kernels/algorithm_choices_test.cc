@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <set>
 #include <thread>
 
 #include "base/scratch.h"
+#include "kernels/bfloat16.h"
 
 namespace syntra {
 namespace {
@@ -97,6 +100,24 @@ TEST(AlgorithmChoices, ProcessesThatChooseAtOnceChooseAlike) {
   }
   for (std::thread& process : processes) process.join();
   for (const std::vector<size_t>& one : chosen) EXPECT_EQ(one, chosen[0]);
+}
+
+TEST(MeasuringValues, AreSmallAndVaried) {
+  constexpr size_t kCount = 4099;
+  const std::vector<BFloat16> values = MeasuringValues(kCount);
+  ASSERT_EQ(values.size(), kCount);
+  double sum = 0;
+  std::set<uint16_t> different;
+  for (size_t i = 0; i < kCount; ++i) {
+    const float value = ToFloat(values[i]);
+    EXPECT_LE(std::abs(value), 0.125f);
+    sum += value;
+    different.insert(values[i].bits);
+    const uint32_t above = i + 1 < kCount ? uint32_t{values[i + 1].bits} << 16 : 0;
+    EXPECT_LT(std::abs(std::bit_cast<float>(above | values[i].bits)), 0.126f);  // as f32
+  }
+  EXPECT_NEAR(sum / kCount, 0.0, 0.005);  // deviates by 0.0011
+  EXPECT_GT(different.size(), 1000u);
 }
 
 TEST(AlgorithmChoices, DamagedFilesAreMadeAnew) {
