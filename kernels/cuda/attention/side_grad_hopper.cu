@@ -207,6 +207,7 @@ class Consumer {
     const typename Memory::OwnTiles& own = memory_.own[own_turn_.stage];
     const typename Memory::PassingTiles& passing = memory_.stages[tiles_.stage()];
     WarpScores scores, d_scores;
+    const auto statistics = Statistics();
     StartScores<kOfKeys>(terms_, b_, share_.h, place_, scores);
     SetZero(d_scores[0]);
     FenceProducts(scores[0]);
@@ -221,7 +222,7 @@ class Consumer {
     WaitForProducts<1>(scores[0]);
     MaskScores<kOfKeys>(terms_, b_, share_.h, place_, scores);
     WaitForProducts<0>(d_scores[0]);
-    Finish(scores, d_scores);
+    FinishScores<BFloat16>(statistics, scores, d_scores);
     if (line_ != nullptr) {
       AddToLine<kOfKeys>(terms_, place_, d_scores[0], memory_.buffers[warp_].skewed,
                          line_ + place_.passing, far_);
@@ -230,14 +231,14 @@ class Consumer {
     tiles_.Release();
   }
 
-  // Computes P and dS.
-  __device__ __forceinline__ void Finish(WarpScores& scores, WarpScores& d_scores) const {
-    const RowStatistics* passing = work_.StatisticsOf(b_, share_.h) + place_.passing;
-    FinishScores<BFloat16>(
-        [&](int n, int k) {
-          return kOfKeys ? passing[8 * n + FragmentColumn(k)] : own_statistics_[k / 2];
-        },
-        scores, d_scores);
+  // Those of a tile's queries: of passing ones they are loaded before the products, of the warp's
+  // own they are there.
+  __device__ __forceinline__ auto Statistics() const {
+    if constexpr (kOfKeys) {
+      return ColumnStatistics(work_.StatisticsOf(b_, share_.h) + place_.passing);
+    } else {
+      return [this](int, int k) { return own_statistics_[k / 2]; };
+    }
   }
 
   // The results that nobody needs are computed, too, but not stored.
