@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table from names to entries. Unknown names are errors that suggest the nearest known one;
-// registering a name twice is a bug.
+// A table from names to entries. Unknown names are errors that suggest the nearest known one, or
+// list those that there are; registering a name twice is a bug.
 #pragma once
 
 #include <map>
@@ -32,7 +32,9 @@ class NameTable {
   // Throws Error(kConfig) if the name is unknown.
   const Entry& Get(std::string_view name) const {
     if (const Entry* entry = Find(name)) return *entry;
-    Fail(ExitCode::kConfig, "unknown {} \"{}\"{}", kind_, name, DidYouMean(name, Names()));
+    std::string remedy = DidYouMean(name, Names());
+    if (remedy.empty()) remedy = "; there are " + Join(Names(), ", ");
+    Fail(ExitCode::kConfig, "unknown {} \"{}\"{}", kind_, name, remedy);
   }
 
   // In alphabetical order.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "data/record_reader.h"
@@ -23,6 +24,10 @@ struct MetricsOptions {
 
 // All lines; blank ones are empty texts.
 std::vector<std::string> LinesOf(const Path& path) {
+  if (path == "-") {
+    Fail(ExitCode::kConfig,
+         "\"-\": standard input is not read here; write its lines to a file and name that");
+  }
   std::vector<std::string> lines;
   const std::unique_ptr<RecordReader> reader = OpenLines(path);
   for (Record record; reader->Next(&record);) {
@@ -78,21 +83,17 @@ void ReadScores(std::vector<Judgement>* examples) {
   }
 }
 
-// The values of a metric; `labels`: in the order of their classes.
-NamedValues ValuesOf(const Metric& metric, std::span<const std::string> labels,
-                     std::vector<Judgement> examples) {
-  if (metric.reads == Metric::Reads::kTexts) return metric.Compute(examples);
-  if (metric.reads == Metric::Reads::kScores) {
-    ReadScores(&examples);
-    return metric.Compute(examples);
-  }
-  FindClasses(labels, &examples);
+// Fills in what the metric reads of the examples. `labels`: in the order of their classes.
+void ReadFor(const Metric& metric, std::span<const std::string> labels,
+             std::vector<Judgement>* examples) {
+  if (metric.reads == Metric::Reads::kTexts) return;
+  if (metric.reads == Metric::Reads::kScores) return ReadScores(examples);
+  FindClasses(labels, examples);
   const auto classes = static_cast<int>(labels.size());
   if (metric.classes > 0 && metric.classes != classes) {
     Fail(ExitCode::kConfig, "{} judges {} labels, and there are {}: {}; name them with --label",
          metric.name, metric.classes, classes, Join(labels, ", "));
   }
-  return metric.Compute(examples, classes);
 }
 
 // Those that are named or, without names, all references, in alphabetical order.
@@ -104,20 +105,85 @@ std::vector<std::string> LabelsOf(const MetricsOptions& options,
   return {labels.begin(), labels.end()};
 }
 
-ExitCode PrintMetrics(const MetricsOptions& options) {
+// The metrics that are asked for, each once.
+std::vector<const Metric*> ChosenMetrics(const MetricsOptions& options) {
   std::vector<const Metric*> metrics;
-  for (const std::string& name : options.metrics) metrics.push_back(&FindMetric(name));
+  for (const std::string& name : options.metrics) {
+    const Metric* metric = &FindMetric(name);
+    if (std::ranges::find(metrics, metric) == metrics.end()) metrics.push_back(metric);
+  }
+  return metrics;
+}
+
+// Values whose name another of the metrics has, too, are named METRIC/VALUE.
+std::string NameAmong(std::span<const Metric* const> metrics, const Metric& metric,
+                      const std::string& value) {
+  const bool is_shared = std::ranges::any_of(metrics, [&](const Metric* other) {
+    return other != &metric && std::ranges::find(other->values, value) != other->values.end();
+  });
+  return is_shared ? metric.name + "/" + value : value;
+}
+
+// What a metric has made of the answers, beside its values.
+struct JudgedMetric {
+  const Metric* metric;
+  NamedValues values;
+  int64_t unread = 0;  // answers that are no label, no number or, for metrics of texts, empty
+};
+
+JudgedMetric Judged(const Metric& metric, std::span<const Metric* const> metrics,
+                    std::span<const std::string> labels, std::vector<Judgement> examples) {
+  ReadFor(metric, labels, &examples);
+  const bool reads_labels = metric.reads == Metric::Reads::kLabels;
+  JudgedMetric judged{
+      .metric = &metric,
+      .values = metric.Compute(examples, reads_labels ? static_cast<int>(labels.size()) : 0)};
+  for (NamedValue& value : judged.values) value.name = NameAmong(metrics, metric, value.name);
+  judged.unread = metric.reads == Metric::Reads::kTexts
+                      ? std::ranges::count(examples, "", &Judgement::predicted_text)
+                      : CountInvalid(examples);
+  return judged;
+}
+
+bool HasPositiveLabel(const Metric& metric) {
+  return metric.reads == Metric::Reads::kLabels && metric.classes == 2;
+}
+
+void PrintJudged(const JudgedMetric& judged, std::span<const std::string> labels, size_t examples) {
+  for (const NamedValue& value : judged.values) {
+    fmt::print("{:18} {:.2f}\n", value.name, value.value);
+  }
+  const Metric& metric = *judged.metric;
+  if (HasPositiveLabel(metric)) {
+    Log().info("{}: the positive label is \"{}\", the second of {}; --label sets their order",
+               metric.name, labels[1], Join(labels, ", "));
+  }
+  if (judged.unread == 0) return;
+  const std::string what = metric.reads == Metric::Reads::kTexts    ? "empty"
+                           : metric.reads == Metric::Reads::kScores ? "not readable as a number"
+                                                                    : "none of the labels";
+  Log().warn("{}: {} of {} {} {}", metric.name, WithThousands(judged.unread),
+             Counted(static_cast<int64_t>(examples), "answer"), judged.unread == 1 ? "is" : "are",
+             what);
+}
+
+ExitCode PrintMetrics(const MetricsOptions& options) {
+  const std::vector<const Metric*> metrics = ChosenMetrics(options);
   const std::vector<Judgement> examples = ReadExamples(options);
   const std::vector<std::string> labels = LabelsOf(options, examples);
-  Json all = Json::object();
+  Json values = Json::object(), unread = Json::object(), positive = Json::object();
   for (const Metric* metric : metrics) {
-    for (const NamedValue& value : ValuesOf(*metric, labels, examples)) {
-      all[value.name] = value.value;
-      if (!options.json) fmt::print("{:18} {:.2f}\n", value.name, value.value);
-    }
+    const JudgedMetric judged = Judged(*metric, metrics, labels, examples);
+    for (const NamedValue& value : judged.values) values[value.name] = value.value;
+    unread[metric->name] = judged.unread;
+    if (HasPositiveLabel(*metric)) positive[metric->name] = labels[1];
+    if (!options.json) PrintJudged(judged, labels, examples.size());
   }
   if (options.json) {
-    fmt::print("{}\n", JsonText({{"examples", examples.size()}, {"metrics", all}}));
+    fmt::print("{}\n", JsonText({{"examples", examples.size()},
+                                 {"metrics", values},
+                                 {"unread_answers", unread},
+                                 {"positive_labels", positive}}));
   }
   return ExitCode::kDone;
 }
@@ -139,7 +205,8 @@ Action SetUpMetrics(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--label", options->labels,
                  "Label of class 0, then of class 1, ..., for metrics of labels; without it all "
-                 "that the references have, in alphabetical order")
+                 "that the references have, in alphabetical order. Of two, f1 and multirc take "
+                 "the second as the positive one")
       ->type_name("NAME")
       ->allow_extra_args(false);
   app.add_flag("--json", options->json, "Print JSON");

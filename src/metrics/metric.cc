@@ -77,10 +77,13 @@ const Metric& FindMetric(std::string_view name) { return Metrics().Get(name); }
 
 std::vector<std::string> MetricNames() { return Metrics().Names(); }
 
+int64_t CountInvalid(std::span<const Judgement> examples) {
+  return std::ranges::count(examples, -1.0, &Judgement::predicted);
+}
+
 double InvalidPercent(std::span<const Judgement> examples) {
   CheckNotEmpty(examples, "invalid");
-  const auto invalid = std::ranges::count(examples, -1.0, &Judgement::predicted);
-  return 100.0 * static_cast<double>(invalid) / static_cast<double>(examples.size());
+  return 100.0 * static_cast<double>(CountInvalid(examples)) / static_cast<double>(examples.size());
 }
 
 }  // namespace syntra

@@ -6,6 +6,7 @@
 // metrics in the order of the paper's tables: MRPC is {"f1", "accuracy"}.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ struct Metric {
   Reads reads = Reads::kLabels;
   std::vector<std::string> values;  // their names, in the order of the paper's tables
   Function* compute = nullptr;
-  int classes = 0;   // how many labels a task must have; 0: any number
+  int classes = 0;   // how many labels a task must have; 0: any number. Of two, 1 is positive
   std::string name;  // the row's, given by the table
 
   // `classes` is the number of labels of the task, and 0 where it has none. No value is NaN, and
@@ -51,7 +52,10 @@ const Metric& FindMetric(std::string_view name);
 // In alphabetical order.
 std::vector<std::string> MetricNames();
 
-// How many predictions are not a label, or not a number, in percent. It is not a score: it is
+// How many predictions are not a label, or not a number.
+int64_t CountInvalid(std::span<const Judgement> examples);
+
+// The same in percent. It is not a score: it is
 // reported beside the metrics of a task, under the name "invalid", and is part of no average.
 // Throws Error(kData) if there are no examples.
 double InvalidPercent(std::span<const Judgement> examples);

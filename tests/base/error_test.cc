@@ -26,13 +26,15 @@ TEST(Error, CheckNamesConditionAndMessage) {
   EXPECT_NE(error.find("1 + 1 == 3: got 2"), std::string::npos);
 }
 
-TEST(NameTable, SuggestsTheNearestName) {
+TEST(NameTable, SuggestsTheNearestNameOrListsAll) {
   NameTable<int> table("mixer");
   table.Add("random", 1);
   table.Add("dense", 2);
   EXPECT_EQ(table.Get("dense"), 2);
   const std::string error = ErrorOf([&] { table.Get("randon"); }, ExitCode::kConfig);
   EXPECT_EQ(error, "unknown mixer \"randon\"; did you mean \"random\"?");
+  EXPECT_EQ(ErrorOf([&] { table.Get("convolution"); }, ExitCode::kConfig),
+            "unknown mixer \"convolution\"; there are dense, random");
   EXPECT_THROW(table.Add("dense", 3), Error);
 }
 

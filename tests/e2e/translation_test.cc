@@ -84,13 +84,38 @@ TEST_F(Translation, AnswersCanBeJudgedAlone) {
   command = {"metrics", "accuracy"};
   command.insert(command.end(), files.begin(), files.end());
   EXPECT_EQ(ParseJson(Run(command).out)["metrics"]["accuracy"], 50);
+  // Each value has its name, even if two metrics call theirs alike; what cannot be read is counted.
+  ReplaceFileDurably(scratch_ / "answers.txt", "yes\nno\n\nyes\n");
+  command = {"metrics", "f1", "squad", "f1"};
+  command.insert(command.end(), files.begin(), files.end());
+  const Json both = ParseJson(Run(command).out);
+  EXPECT_NEAR(both["metrics"]["f1/f1"].get<double>(), 80, 1e-9);
+  EXPECT_EQ(both["metrics"]["squad/f1"], 75);
+  EXPECT_EQ(both["metrics"]["em"], 75);
+  EXPECT_EQ(both["unread_answers"], (Json{{"f1", 1}, {"squad", 1}}));
+  EXPECT_EQ(both["positive_labels"], (Json{{"f1", "yes"}}));
+  command.insert(command.end(), {"--label", "yes", "--label", "no"});
+  const Json turned = ParseJson(Run(command).out);
+  EXPECT_NEAR(turned["metrics"]["f1/f1"].get<double>(), 200 / 3.0, 1e-9);
+  EXPECT_EQ(turned["positive_labels"], (Json{{"f1", "no"}}));
+  std::erase(command, "--json");
+  const Outcome text = Run(command);
+  EXPECT_TRUE(text.Says("f1: the positive label is \"no\"")) << text.err;
+  EXPECT_TRUE(text.Says("f1: 1 of 4 answers is none of the labels")) << text.err;
+  EXPECT_TRUE(text.Says("squad: 1 of 4 answers is empty")) << text.err;
+  EXPECT_TRUE(Run({"metrics", "f1", "--answers", "-", "--references", "-"})
+                  .Says("standard input is not read here"));
   ReplaceFileDurably(scratch_ / "references.txt", "yes\nno\n");
+  command = {"metrics", "accuracy"};
+  command.insert(command.end(), files.begin(), files.end());
   command.pop_back();  // --json
   const Outcome shorter = Run(command);
   EXPECT_EQ(shorter.code, 3);
   EXPECT_TRUE(shorter.Says("has 2 lines, but")) << shorter.err;
   command[1] = "rougeL";
   EXPECT_TRUE(Run(command).Says("did you mean \"rouge\"?"));
+  command[1] = "precision";
+  EXPECT_TRUE(Run(command).Says("unknown metric \"precision\"; there are accuracy, bleu"));
 }
 
 TEST_F(Translation, ATokenizerIsTrainedOnTheTextsOfTasks) {
