@@ -16,6 +16,7 @@
 
 #include "base/crash_guard.h"
 #include "base/failure.h"
+#include "base/lfs_pointer.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -138,7 +139,9 @@ int OpenRegularOrFail(const Path& path, int flags, const char* action,
 File File::OpenForRead(const Path& path) { return {path, OpenOrFail(path, O_RDONLY, "read")}; }
 
 File File::OpenRegularForRead(const Path& path, ExitCode if_unusable) {
-  return {path, OpenRegularOrFail(path, O_RDONLY, "read", if_unusable)};
+  File file(path, OpenRegularOrFail(path, O_RDONLY, "read", if_unusable));
+  RefuseLfsPointer(file, if_unusable);
+  return file;
 }
 
 File File::OpenOwnForRead(const Path& path) {

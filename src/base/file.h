@@ -29,8 +29,8 @@ using Path = std::filesystem::path;
 class File {
  public:
   static File OpenForRead(const Path& path);
-  // As OpenForRead, but only a regular file or a link to one. Throws Error(if_unusable) for
-  // anything else, and where there is nothing that may be read.
+  // As OpenForRead, but only a regular file or a link to one, and no Git LFS pointer. Throws
+  // Error(if_unusable) for anything else, and where there is nothing that may be read.
   static File OpenRegularForRead(const Path& path, ExitCode if_unusable = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);

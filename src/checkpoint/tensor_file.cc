@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 #include "checkpoint/hdf5_contents.h"
 #include "checkpoint/superblock.h"
 
@@ -16,6 +17,7 @@ Checkpoint OpenTensorFile(const Path& path) {
     Fail(ExitCode::kCheckpoint, "{} is neither a directory nor a regular file", path.string());
   }
   File file = File::OpenForRead(path);
+  RefuseLfsPointer(file, ExitCode::kCheckpoint);
   const std::string name = path.filename().string();
   const Buffer buffer(static_cast<size_t>(file.Size()), "a file of tensors");
   const std::span<std::byte> bytes(buffer.data(), buffer.size());

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/direct_io.h"
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 #include "checkpoint/hdf5_contents.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/side_by_side.h"
@@ -17,6 +18,9 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+
+// Of a file that is not damaged: a checkpoint with it is passed over, but not set aside.
+constexpr ExitCode kMayComeLater = ExitCode::kResources;
 
 // Links are refused even where they lead to good content: it could change without us.
 void RequireRegularFile(const Path& path) {
@@ -35,6 +39,7 @@ void RequireRegularFile(const Path& path) {
 std::string TextOfManifest(const Path& path) {
   RequireRegularFile(path);
   File file = File::OpenForRead(path);
+  RefuseLfsPointer(file, kMayComeLater);
   const int64_t size = file.Size();
   if (size > kMaxManifestBytes) {
     Fail(ExitCode::kCheckpoint, "{} of {} bytes is too large", path.string(), size);
@@ -50,6 +55,7 @@ File OpenVerified(const Path& path, const FileDigest& expected,
                   ReadFrom from = ReadFrom::kPageCache) {
   RequireRegularFile(path);
   File file = File::OpenForRead(path);
+  RefuseLfsPointer(file, kMayComeLater);
   if (from == ReadFrom::kDisk) BypassPageCache(file);
   if (const int64_t size = file.Size(); size != expected.bytes) {
     Fail(ExitCode::kCheckpoint, "{} is {}: expected {} bytes, found {}", path.string(),
