@@ -141,7 +141,7 @@ Path WithoutCheckpointFile(const Path& path) {
 
 Checkpoint OpenNewest(const Path& place) {
   const Path path = WithoutCheckpointFile(place);
-  if (!Exists(path)) Fail(ExitCode::kCheckpoint, "{} does not exist", path.string());
+  if (!Exists(path)) Fail(ExitCode::kConfig, "{} does not exist", path.string());
   if (!IsDirectory(path)) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
          path.string());

@@ -33,7 +33,8 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSchedule& schedule = {});
 
 // The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
-// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
+// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none,
+// Error(kConfig) if there is nothing at all of that name.
 // Changes nothing.
 Checkpoint OpenNewest(const Path& path);
 

@@ -20,8 +20,10 @@ struct ExitStatus {
 
 constexpr std::array kExitStatuses{
     ExitStatus{ExitCode::kDone, "done"},
-    ExitStatus{ExitCode::kConfig,
-               "usage or configuration, or a corpus or tokenizer named in it that does not exist"},
+    ExitStatus{
+        ExitCode::kConfig,
+        "usage or configuration, or a corpus, tokenizer, run or checkpoint that is named and does "
+        "not exist"},
     ExitStatus{ExitCode::kData,
                "data: a corpus, tokenizer or task that cannot be used, or missing files of a task"},
     ExitStatus{ExitCode::kResources, "resources: disk, memory, permissions, missing packages"},

@@ -66,7 +66,7 @@ Path EmptyOutput(const Path& output) {
 }
 
 const ModelFormat& FormatOf(const Path& input) {
-  if (!Exists(input)) Fail(ExitCode::kCheckpoint, "{} does not exist", input.string());
+  if (!Exists(input)) Fail(ExitCode::kConfig, "{} does not exist", input.string());
   if (const ModelFormat* format = FindFormat(input)) return *format;
   Fail(ExitCode::kCheckpoint,
        "{} is no model: neither a checkpoint, nor a directory with some, nor one with config.json "

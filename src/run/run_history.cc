@@ -36,6 +36,7 @@ const Path& RequireMetrics(const Path& metrics) {
 }  // namespace
 
 void FailNoRun(const Path& directory, const std::string& missing) {
+  if (!Exists(directory)) Fail(ExitCode::kConfig, "{} does not exist", directory.string());
   const std::vector<std::string> inside = RunsIn(directory);
   Fail(ExitCode::kConfig, "{} is not the directory of a run: it has no {}; {}", directory.string(),
        missing,

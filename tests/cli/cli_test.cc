@@ -270,7 +270,7 @@ TEST(Cli, ErrorsAreJsonWhereJsonWasAskedFor) {
     }
   }
   const Outcome missing = Syntra("inspect checkpoint --json no-such-directory");
-  EXPECT_EQ(missing.code, 5);
+  EXPECT_EQ(missing.code, 2);
   EXPECT_EQ(ParseJson(missing.out).at("errors").size(), 1u) << missing.out;
 }
 

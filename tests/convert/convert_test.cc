@@ -374,7 +374,7 @@ TEST_F(Converting, RefusalsLeaveNothing) {
   const Path run = Synthesizer(TrialMixers().at("random"));
   const Path out = scratch_ / "out";
   EXPECT_THAT(Complaint(run, kHuggingFaceFormat, out, ExitCode::kConfig), HasSubstr("Synthesizer"));
-  EXPECT_THAT(Complaint(scratch_ / "nowhere", kSyntraFormat, out, ExitCode::kCheckpoint),
+  EXPECT_THAT(Complaint(scratch_ / "nowhere", kSyntraFormat, out, ExitCode::kConfig),
               HasSubstr("does not exist"));
   CreateDirectories(scratch_ / "empty");
   EXPECT_THAT(Complaint(scratch_ / "empty", kSyntraFormat, out, ExitCode::kCheckpoint),
