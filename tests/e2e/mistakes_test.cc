@@ -42,7 +42,7 @@ TEST_F(Mistake, MissingFiles) {
               {"absent.jsonl", "No such file"});
   ExpectError(Run(Pretrain("run", {"data.tokenizer=absent.model"})), 2, {"absent.model"});
   ExpectError(Run({"pretrain", "--config", "absent.textproto"}), 2, {"absent.textproto"});
-  ExpectError(Run({"eval", "--checkpoint", "absent"}), 5, {"absent"});
+  ExpectError(Run({"eval", "--checkpoint", "absent"}), 2, {"absent does not exist"});
 }
 
 TEST_F(Mistake, TruncatedShard) {
@@ -195,6 +195,12 @@ TEST_F(Mistake, FilesThatAreNotWhatTheyShouldBe) {
   const std::string folder = (scratch_ / "corpus").string();
   ExpectError(Run({"tokenizer", "encode", "--model", "absent"}), 3, {"absent", "No such file"});
   ExpectError(Run({"tokenizer", "info", "--model", folder}), 3, {folder, "a directory"});
+  for (const Arguments& command :
+       {Arguments{"report"}, {"watch"}, {"eval"}, {"generate"}, {"inspect", "checkpoints"}}) {
+    Arguments of_nothing = command;
+    of_nothing.push_back("nowhere");
+    ExpectError(Run(of_nothing), 2, {"nowhere does not exist"});
+  }
   // Of which a part was copied.
   const std::string part = (scratch_ / "part").string();
   CreateDirectories(part);
@@ -203,6 +209,43 @@ TEST_F(Mistake, FilesThatAreNotWhatTheyShouldBe) {
     ExpectError(Run({command, part}), 2,
                 {part + " is not the directory of a run: it has no config.textproto"});
   }
+}
+
+// No shell replaces "~" in the middle of a word.
+TEST_F(Mistake, AHomeDirectoryThatOnlyShellsKnow) {
+  for (const std::string field : {"train.directory", "data.prepared", "data.tokenizer"}) {
+    ExpectError(Run(Pretrain("run", {field + "=~/x"}), {.environment = {"HOME=/home/ann"}}), 2,
+                {field, "\"~/x\" begins with \"~\"", "write the whole path, \"/home/ann/x\""});
+  }
+  EXPECT_FALSE(std::filesystem::exists("~"));
+}
+
+TEST_F(Mistake, PointersOfGitLfs) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+      "\nsize 12345\n";
+  Train("run", {"train.steps=3"});
+  const Path shard = [&] {
+    for (const Path& file : ListDirectory(CheckpointPath("run", 3))) {
+      if (file.extension() == ".h5") return file;
+    }
+    return Path();
+  }();
+  const std::string told =
+      " is a Git LFS pointer, not the file that it stands for; run git lfs pull";
+  for (const auto& [file, code] : {std::pair{shard, 4}, {tokenizer_, 3}, {training_, 3}}) {
+    const std::string content = ReadWholeFile(file);
+    ReplaceFileDurably(file, pointer);
+    const Arguments command = code == 4 ? Arguments{"eval", CheckpointPath("run", 3).string()}
+                                        : Pretrain("new", {"train.steps=3", "data.prepared="});
+    ExpectError(Run(command), code, {file.string() + told});
+    ReplaceFileDurably(file, content);
+  }
+  // A run that finds one does not rename the checkpoint as if it were damaged.
+  ReplaceFileDurably(shard, pointer);
+  const Outcome again = Run(Pretrain("run", {"train.steps=3"}));
+  EXPECT_TRUE(again.Says(shard.string() + told)) << again.err;
+  EXPECT_FALSE(again.Says("renamed the damaged checkpoint")) << again.err;
 }
 
 // Token shards that cannot go to the run directory can go elsewhere.
