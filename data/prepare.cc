@@ -289,7 +289,8 @@ std::vector<ShardTask> ShardTasks(const PrepareOptions& options) {
     const auto [other, is_new] = sources.emplace(name, source);
     if (!is_new) {
       Fail(ExitCode::kData,
-           "{} and {} have the same name; token shards are named after their files",
+           "{} and {} have the same name, and token shards are named after their files; rename one "
+           "of them, or name a link to it that is called otherwise",
            other->second.string(), source.string());
     }
     tasks.push_back({source, options.directory / name});

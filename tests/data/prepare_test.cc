@@ -314,6 +314,8 @@ TEST(Prepare, EqualNamesAreAnError) {
   options.patterns.push_back((corpus / "x/*").string());
   EXPECT_NE(DataErrorOf([&] { PrepareCorpus(options, T5()); }).find("have the same name"),
             std::string::npos);
+  EXPECT_NE(DataErrorOf([&] { PrepareCorpus(options, T5()); }).find("rename one of them"),
+            std::string::npos);
 }
 
 }  // namespace
