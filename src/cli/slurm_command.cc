@@ -28,26 +28,41 @@ struct SlurmOptions {
   std::string mpi = "srun", container;
 };
 
-// Why it is no time, or "". Slurm also takes MINUTES:SECONDS, which people write for hours and
-// minutes.
-std::string ProblemOfTime(const std::string& text) {
+// A time limit in seconds; -1: it is none. Slurm also takes MINUTES:SECONDS, which people write for
+// hours and minutes.
+int64_t SecondsOf(const std::string& text) {
   const size_t dash = text.find('-');
   const bool has_days = dash != std::string::npos;
   std::vector<std::string> parts = Split(has_days ? text.substr(dash + 1) : text, ':');
-  bool good = parts.size() == 3 || (parts.size() == 1 && !has_days);
-  if (has_days) parts.push_back(text.substr(0, dash));
-  int64_t total = 0;
-  for (const std::string& part : parts) {
-    int64_t value = 0;
-    good &= part.size() <= 9 && part.find_first_not_of("0123456789") == std::string::npos &&
-            ParseInt64(part, &value);
-    total += value;
+  std::vector<int64_t> units{3600, 60, 1};
+  if (parts.size() == 1 && !has_days) units = {60};
+  if (parts.size() != units.size()) return -1;
+  if (has_days) {
+    parts.insert(parts.begin(), text.substr(0, dash));
+    units.insert(units.begin(), 86400);
   }
-  if (good && total > 0) return "";
+  int64_t total = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    int64_t value = 0;
+    const bool is_number = parts[i].size() <= 9 &&
+                           parts[i].find_first_not_of("0123456789") == std::string::npos &&
+                           ParseInt64(parts[i], &value);
+    // No more than makes one of the unit before, such as 59 minutes.
+    if (!is_number || (i > 0 && value >= units[i - 1] / units[i])) return -1;
+    total += value * units[i];
+  }
+  return total;
+}
+
+// Why it is no time for a job, or "".
+std::string ProblemOfTime(const std::string& text) {
+  constexpr int64_t kLeast = 60;  // Slurm counts in minutes
+  const int64_t seconds = SecondsOf(text);
+  if (seconds >= kLeast) return "";
   return fmt::format(
-      "\"{}\" is not a valid time limit; write HOURS:MINUTES:SECONDS, e.g. 12:00:00, "
+      "\"{}\" is {}; write HOURS:MINUTES:SECONDS, e.g. 12:00:00, "
       "DAYS-HOURS:MINUTES:SECONDS, e.g. 2-12:00:00, or minutes, e.g. 90",
-      Printable(text));
+      Printable(text), seconds < 0 ? "not a valid time limit" : "less than a minute");
 }
 
 // In a comment of the script a space would end it.

@@ -30,7 +30,12 @@ TEST(Slurm, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "--time is required"},
       {"--time 1:30", "--time: \"1:30\" is not a valid time limit; write HOURS:MINUTES:SECONDS"},
-      {"--time 0", "is not a valid time limit"},
+      {"--time 0", "\"0\" is less than a minute"},
+      {"--time 0:00:59", "is less than a minute"},
+      {"--time 1:60:00", "is not a valid time limit"},
+      {"--time 99:99:99", "is not a valid time limit"},
+      {"--time 1-24:00:00", "is not a valid time limit"},
+      {"--time -1:00:00", "is not a valid time limit"},
       {"--time 1-12", "is not a valid time limit"},
       {"--time 5 --nodes 0", "--nodes: Value 0 not in range"},
       {"--time 5 --nodes 3", "train.batch_size 16 cannot be shared equally by 3 ranks"},
