@@ -101,6 +101,7 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& w
       config.mutable_data()->set_prepared(directory.Prepared(read.data()).string());
     }
     (options.seeds > 1 ? RequireNoRun : RequireNoSeeds)(config.train().directory());
+    RequireContinuable(config, options.seeds);
   }
   return mixers;
 }
@@ -127,15 +128,17 @@ class Comparer {
     std::vector<Json> results;
     for (int seed = 0; seed < seeds_; ++seed) {
       const Config config = OfSeed(mixer.config, seed, seeds_);
-      const std::optional<ExitCode> code = Train(config);
-      if (!code) {
+      const std::optional<RunOutcome> outcome = Train(config);
+      if (!outcome) {
         ++result.diverged;
-      } else if (*code != ExitCode::kDone) {
+      } else if (outcome->code != ExitCode::kDone) {
         return std::nullopt;
       } else if (ranks_.rank() == 0) {
         const RunDirectory run{config.train().directory()};
         result.histories.push_back(ReadRunHistory(run.metrics()));
         if (HasTasks(config.data())) results.push_back(ReadResults(run.root));
+        const std::string others = OtherSettingsOf(config, *outcome);
+        if (!others.empty()) result.other_settings.push_back(others);
       }
     }
     if (!results.empty()) result.results = seeds_ == 1 ? results.front() : SpreadOfRuns(results);
@@ -154,16 +157,15 @@ class Comparer {
             .flops_per_step = plan->flops_per_step(),
             .planned_bytes = plan->memory().total(),
             .histories = {},
-            .results = nullptr};
+            .results = nullptr,
+            .other_settings = {}};
   }
 
   // nullopt if the run diverged and all ranks know it: the other mixers can still be compared.
-  std::optional<ExitCode> Train(const Config& config) {
+  std::optional<RunOutcome> Train(const Config& config) {
     try {
-      const RunOutcome outcome = HasTasks(config.data())
-                                     ? Finetune(config, ranks_, backend_, watchdog_)
+      return HasTasks(config.data()) ? Finetune(config, ranks_, backend_, watchdog_)
                                      : Pretrain(config, ranks_, backend_, watchdog_);
-      return outcome.code;
     } catch (const Error& error) {
       const bool all_know = ranks_.size() == 1 || dynamic_cast<const CommonError*>(&error);
       if (error.code() != ExitCode::kDiverged || !all_know) throw;

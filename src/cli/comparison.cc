@@ -45,8 +45,12 @@ std::string Number(const char* format, double value) {
 }
 
 std::string NameCell(const Comparison& comparison, const MixerResult& mixer) {
-  if (mixer.diverged == 0) return mixer.name;
-  return fmt::format("{} ({} of {} diverged)", mixer.name, mixer.diverged, comparison.seeds);
+  std::vector<std::string> notes;
+  if (mixer.diverged > 0) {
+    notes.push_back(fmt::format("{} of {} diverged", mixer.diverged, comparison.seeds));
+  }
+  if (!mixer.other_settings.empty()) notes.push_back("other settings");
+  return notes.empty() ? mixer.name : fmt::format("{} ({})", mixer.name, Join(notes, ", "));
 }
 
 // The names of the mixers and what they are compared by: the columns on the left. Tasks have a last
@@ -101,6 +105,14 @@ std::string Caption(const Comparison& comparison) {
                      WithThousands(comparison.steps), Counted(comparison.seeds, "seed"),
                      Counted(comparison.ranks, "rank"), scores,
                      comparison.seeds == 1 ? "" : ", with its standard deviation over the seeds");
+}
+
+std::vector<std::string> OtherSettings(const Comparison& comparison) {
+  std::vector<std::string> all;
+  for (const MixerResult& mixer : comparison.mixers) {
+    all.insert(all.end(), mixer.other_settings.begin(), mixer.other_settings.end());
+  }
+  return all;
 }
 
 Json SpreadJson(const Spread& spread) {
@@ -188,7 +200,9 @@ std::map<std::string, Curve> MixerResult::Curves() const {
 }
 
 std::string ComparisonText(const Comparison& comparison) {
-  return TextTable(TableOf(comparison)) + Caption(comparison) + "\n";
+  std::string text = TextTable(TableOf(comparison)) + Caption(comparison) + "\n";
+  for (const std::string& note : OtherSettings(comparison)) text += note + "\n";
+  return text;
 }
 
 Json ComparisonJson(const Comparison& comparison) {
@@ -201,7 +215,8 @@ Json ComparisonJson(const Comparison& comparison) {
                                           {"parameters", mixer.parameters},
                                           {"flops_per_step", mixer.flops_per_step},
                                           {"planned_bytes", mixer.planned_bytes},
-                                          {"diverged", mixer.diverged}});
+                                          {"diverged", mixer.diverged},
+                                          {"other_settings", mixer.other_settings}});
     json.update(ScoresJson(mixer, comparison.of_tasks));
   }
   return {{"steps", comparison.steps},
@@ -215,8 +230,10 @@ std::string ComparisonPage(const Comparison& comparison) {
   for (const MixerResult& mixer : comparison.mixers) {
     models += HtmlElement("dt", mixer.name) + HtmlElement("dd", mixer.model) + "\n";
   }
+  std::string notes;
+  for (const std::string& note : OtherSettings(comparison)) notes += HtmlElement("p", note) + "\n";
   return HtmlPage("Mixers compared", HtmlTable(TableOf(comparison)) +
-                                         HtmlElement("p", Caption(comparison)) + "\n" +
+                                         HtmlElement("p", Caption(comparison)) + "\n" + notes +
                                          Pictures(comparison) + "<dl>\n" + models + "</dl>\n");
 }
 

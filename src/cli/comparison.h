@@ -20,6 +20,8 @@ struct MixerResult {
   std::vector<RunHistory> histories;  // of the runs that came to their end, one for each seed
   Json results;                       // of tasks: results.json of these runs as one; else null
   int diverged = 0;                   // runs that could not go on
+  // Of runs that were done before with other settings, which these are.
+  std::vector<std::string> other_settings;
 
   // The log-perplexity of the last evaluations; not finite if no run has one.
   Spread LogPerplexity() const;

@@ -21,22 +21,28 @@ struct FinetuneOptions {
   int seeds = 1;
 };
 
-std::string TableOf(const Json& results) {
+using Notes = std::vector<std::string>;
+
+std::string TableOf(const Json& results, const Notes& other_settings) {
   std::vector<ResultsRow> rows;
   const int seeds = results.value("seeds", 1);
-  rows.push_back(RowOf(seeds == 1 ? "this run" : fmt::format("mean of {} seeds", seeds), results));
+  const std::string name = seeds == 1 ? "this run" : fmt::format("mean of {} seeds", seeds);
+  rows.push_back(RowOf(name + (other_settings.empty() ? "" : " (other settings)"), results));
   AddMajorityRow(results, &rows);
   return ResultsTable(rows);
 }
 
-std::string ResultText(const Json& results, const Config& config) {
-  return fmt::format("{}run directory {}\n", TableOf(results), config.train().directory());
+std::string ResultText(const Json& results, const Config& config, const Notes& other_settings) {
+  std::string text = TableOf(results, other_settings);
+  for (const std::string& note : other_settings) text += note + "\n";
+  return text + fmt::format("run directory {}\n", config.train().directory());
 }
 
 ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communicator& ranks,
                        Backend& backend, Watchdog& watchdog) {
   const Config& config = start.config;
   std::vector<Json> results;
+  Notes other_settings;
   for (int i = 0; i < options.seeds; ++i) {
     const Config one = OfSeed(config, i, options.seeds);
     // The first seed takes what loading has opened.
@@ -46,15 +52,19 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communic
       if (ranks.rank() == 0) PrintResult("stopped on request; the same command continues\n");
       return outcome.code;
     }
-    if (ranks.rank() == 0) results.push_back(ReadResults(one.train().directory()));
+    if (ranks.rank() != 0) continue;
+    results.push_back(ReadResults(one.train().directory()));
+    const std::string others = OtherSettingsOf(one, outcome);
+    if (!others.empty()) other_settings.push_back(others);
   }
   if (ranks.rank() != 0) return ExitCode::kDone;
   Json all = results.front();
   if (options.seeds > 1) {
     all = SpreadOfRuns(results);
+    if (!other_settings.empty()) all["other_settings"] = other_settings;
     ReplaceFileDurably(Path(config.train().directory()) / kResultsFile, JsonText(all, 1) + "\n");
   }
-  PrintResult(ResultText(all, config));
+  PrintResult(ResultText(all, config, other_settings));
   return ExitCode::kDone;
 }
 
@@ -82,6 +92,8 @@ Action SetUpFinetune(CLI::App& app) {
                                     BytesBelow(options->start.initial));
         LoadedRun run = LoadForFinetuning(*options->config, options->start, kForFinetuning, &ranks);
         (options->seeds > 1 ? RequireNoRun : RequireNoSeeds)(run.config.train().directory());
+        // A single run looks at that itself, before anything else.
+        if (options->seeds > 1) RequireContinuable(run.config, options->seeds);
         return run;
       },
       [options](LoadedRun start, Communicator& sums, Backend& backend, Watchdog& watchdog) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "metrics/average.h"
+#include "train/continuation.h"
 #include "train/run_directory.h"
 
 namespace syntra {
@@ -55,6 +56,27 @@ void RequireNoSeeds(const Path& directory) {
          "set another, or give --seeds",
          directory.string());
   }
+}
+
+void RequireContinuable(const Config& config, int seeds) {
+  for (int i = 0; i < seeds; ++i) {
+    RunIdentity identity;
+    identity.config = OfSeed(config, i, seeds);
+    const RunDirectory run{identity.config.train().directory()};
+    if (const auto newest = NewestSummary(run.checkpoints())) CheckContinues(*newest, identity);
+  }
+}
+
+std::string OtherSettingsOf(const Config& config, const RunOutcome& outcome) {
+  if (!outcome.was_done) return "";
+  const RunDirectory run{config.train().directory()};
+  const auto newest = NewestSummary(run.checkpoints());
+  const std::string others = newest ? OtherResults(*newest, config) : "";
+  if (others.empty()) return "";
+  return fmt::format(
+      "{} was done before with other settings ({}); to train it with these, set another "
+      "train.directory",
+      run.root.string(), others);
 }
 
 Json SpreadOfRuns(std::span<const Json> runs) {

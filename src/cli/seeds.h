@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "configs/schema/config.pb.h"
+#include "train/trainer.h"
 
 namespace syntra {
 
@@ -21,6 +22,14 @@ void RequireNoRun(const Path& directory);
 // Throws Error(kConfig) if the directory holds the runs of several seeds, whose results a single
 // run would replace.
 void RequireNoSeeds(const Path& directory);
+
+// Throws as CheckContinues if a run of these seeds has begun and cannot continue with this
+// configuration: before another one is trained.
+void RequireContinuable(const Config& config, int seeds);
+
+// Of a run that was found done: "DIRECTORY was done before with other settings (a: 1 -> 2); ...",
+// where its results are not those of this configuration; else "".
+std::string OtherSettingsOf(const Config& config, const RunOutcome& outcome);
 
 // The results (results.json) of finetuning runs as one: means over the runs, and under "deviations"
 // and "average_deviation" their standard deviations. There is at least one run.

@@ -2,13 +2,16 @@
 #include "train/continuation.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/verify.h"
 #include "config/change.h"
+#include "data/example.h"
 #include "optim/schedule.h"
+#include "tasks/task.h"
 
 namespace syntra {
 namespace {
@@ -41,10 +44,29 @@ void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentit
   if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
     return;
   }
+  // Fewer or more examples of the same files are other examples, too.
+  const int64_t before = ConfigOf(checkpoint.path, checkpoint.info).evaluation().examples();
+  const int64_t now = identity.config.evaluation().examples();
   Log().warn(
-      "the validation corpus is not the one that {} was evaluated on; log-perplexities from here "
-      "on cannot be compared with those before",
-      checkpoint.path.string());
+      "{} was evaluated on other validation examples ({}); what they give cannot be compared",
+      checkpoint.path.string(),
+      before == now ? "the data changed"
+                    : fmt::format("evaluation.examples: {} -> {}", before, now));
+}
+
+// A field that changes nothing in the training, but how the model is judged.
+bool IsOfEvaluation(const std::string& change) {
+  if (change.starts_with("evaluation.samples")) return false;
+  return change.starts_with("evaluation.") || change.starts_with("decoding.");
+}
+
+// What data_digest is of.
+std::string NameOfData(const DataConfig& data) {
+  if (!HasTasks(data)) return "the text of data.train";
+  std::vector<std::string> names;
+  for (const std::unique_ptr<Task>& task : MakeTasks(data)) names.push_back(task->traits().name);
+  return fmt::format("the training data of {}{}", names.size() == 1 ? "" : "one of the tasks ",
+                     Join(names, ", "));
 }
 
 double NextRate(const CheckpointSummary& checkpoint, const Config& config) {
@@ -80,18 +102,21 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
   std::vector<std::string> differences = ChangesSince(checkpoint, identity.config).refused;
   const std::string other_start = OtherStart(checkpoint, identity.config);
   if (!other_start.empty()) differences.push_back(other_start);
-  const auto compare = [&](const char* name, const std::string& now) {
+  const auto compare = [&](const std::string& what, const char* name, const std::string& now) {
     const std::string& then = AttributeOf(checkpoint.path, checkpoint.info, name);
     if (!now.empty() && then != now) {
-      differences.push_back(fmt::format("{}: {} -> {}", name, then, now));
+      differences.push_back(fmt::format("{} changed: digest {} -> {}", what, then, now));
     }
   };
-  compare(kTokenizerAttribute, identity.tokenizer_identity);
-  if (!HasShards(checkpoint, identity.shards_digest)) compare(kDataAttribute, identity.data_digest);
+  compare("the tokenizer", kTokenizerAttribute, identity.tokenizer_identity);
+  if (!HasShards(checkpoint, identity.shards_digest)) {
+    compare(NameOfData(identity.config.data()), kDataAttribute, identity.data_digest);
+  }
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,
-         "{} was made with other settings, so the run cannot continue from it:\n  {}\nRestore the "
-         "settings, choose another train.directory, or start from its parameters with "
+         "{} was made with other settings or data, so the run cannot continue from it:\n  "
+         "{}\nRestore "
+         "them, choose another train.directory, or start from its parameters with "
          "checkpoint.initial",
          checkpoint.path.string(), Join(differences, "\n  "));
   }
@@ -118,6 +143,13 @@ std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& co
                          : fmt::format("the learning rate of the next step changes from {:.4g} to "
                                        "{:.4g}",
                                        before, now));
+}
+
+std::string OtherResults(const CheckpointSummary& checkpoint, const Config& config) {
+  const ConfigChanges changes = ChangesSince(checkpoint, config);
+  std::vector<std::string> deciding = changes.scheduled;
+  std::ranges::copy_if(changes.free, std::back_inserter(deciding), IsOfEvaluation);
+  return JoinFirst(deciding, kNamedAtMost);
 }
 
 std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config) {

@@ -10,6 +10,7 @@ namespace syntra {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 // The command that compares the mixers of a list, from a command that trains one of them.
@@ -146,6 +147,44 @@ TEST_F(Compare, RanksGoOnBehindAStateThatIsNotFinite) {
   const Json mixers = Results("all").at("mixers");
   EXPECT_EQ(mixers[0].at("diverged"), 1);
   EXPECT_EQ(mixers[1].at("diverged"), 0);
+}
+
+// What was trained before says so beside what is trained now.
+TEST_F(Compare, ResultsOfOtherSettingsAreMarked) {
+  const auto command = [&](const std::string& rate) {
+    return Command("all", {"--set", "optimizer.schedule.rate=" + rate, "--set",
+                           "optimizer.schedule.kind=CONSTANT"});
+  };
+  const std::string both = ReadWholeFile(List());
+  WriteMixers(both.substr(0, both.find("table")));
+  const Outcome first = Run(command("0.01"));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, Not(HasSubstr("other settings")));
+  WriteMixers(both);
+  const Outcome second = Run(command("0.02"));
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("vanilla (other settings)"));
+  EXPECT_THAT(second.out, Not(HasSubstr("table (other settings)")));
+  const std::string note = (Directory("all") / "vanilla").string() +
+                           " was done before with other settings (optimizer.schedule.rate: 0.01 -> "
+                           "0.02); to train it with these, set another train.directory";
+  EXPECT_THAT(second.out, HasSubstr(note));
+  const Json mixers = Results("all").at("mixers");
+  EXPECT_EQ(mixers[0].at("other_settings"), Json{note});
+  EXPECT_EQ(mixers[1].at("other_settings"), Json::array());
+  EXPECT_THAT(ReadWholeFile(Directory("all") / "comparison.html"), HasSubstr("other settings ("));
+}
+
+// Before any of them is trained.
+TEST_F(Compare, AMixerThatCannotContinueIsFoundAtTheStart) {
+  ASSERT_EQ(Run(Command("all")).code, 0);
+  const std::string both = ReadWholeFile(List());
+  WriteMixers("new model.mixer.attention.term=[{ dense { max_length: 64 } }]\n" + both);
+  const Outcome outcome = Run(Command("all", {"--set", "optimizer.clip_norm=0.5"}));
+  EXPECT_EQ(outcome.code, 5) << outcome.err;
+  EXPECT_TRUE(outcome.Says("was made with other settings")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("optimizer.clip_norm")) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(Directory("all") / "new"));
 }
 
 TEST_F(Compare, MistakesSayWhatToDo) {
