@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
@@ -33,12 +34,21 @@ std::function<bool()> KeepAlive(Watchdog& watchdog) {
   };
 }
 
+// "; 20 more are left out (evaluation.examples)": of the split.
+std::string LeftOutText(int64_t examples, const char* reason) {
+  if (examples == 0) return "";
+  return fmt::format("; {} more {} left out ({})", WithThousands(examples),
+                     examples == 1 ? "is" : "are", reason);
+}
+
 void PrintLogPerplexity(const LoadedModel& loaded, const LogPerplexity& result, bool json) {
   if (json) {
     Json all{{"checkpoint", loaded.path.string()},
              {"step", loaded.step},
              {"log_perplexity", result.value},
              {"tokens", result.tokens},
+             {"examples", result.examples},
+             {"left_out_examples", result.left_out_examples},
              {"batches", result.batches},
              {"label_checksum", fmt::format("{:016x}", result.label_checksum)}};
     if (result.bytes > 0) {
@@ -51,6 +61,11 @@ void PrintLogPerplexity(const LoadedModel& loaded, const LogPerplexity& result, 
   } else {
     fmt::print("{}: log-perplexity {:.4f} over {} target tokens (checksum of targets {:016x})\n",
                loaded.path.string(), result.value, result.tokens, result.label_checksum);
+    fmt::print("{} in {} {}{}\n", Counted(result.examples, "example"),
+               WithThousands(result.batches), result.batches == 1 ? "batch" : "batches",
+               LeftOutText(result.left_out_examples, result.left_out_batches > 0
+                                                         ? "evaluation.batches"
+                                                         : "they make no whole batch"));
     if (result.bytes > 0) {
       fmt::print("perplexity {:.2f} per word, {:.4f} bits per byte, over {} words and {} bytes\n",
                  result.PerplexityPerWord(), result.BitsPerByte(), result.words, result.bytes);
@@ -78,10 +93,18 @@ void EvaluateCorpus(const LoadedModel& loaded, const EvalOptions& options, Commu
   if (ranks.rank() == 0) PrintLogPerplexity(loaded, result, options.json);
 }
 
-void PrintTaskResults(const LoadedModel& loaded, const TaskResults& results, bool json) {
+bool IsJudged(const TaskData& task) { return !task.validation.empty(); }
+
+void PrintTaskResults(const LoadedModel& loaded, std::span<const TaskData> tasks,
+                      const TaskResults& results, bool json) {
   Json values = results.ToJson();
   values.erase("best_steps");
   values["checkpoint"] = loaded.path.string();
+  for (const TaskData& task : tasks) {
+    if (!IsJudged(task)) continue;
+    values["examples"][task.name()] = task.ValidationExamples();
+    values["left_out_examples"][task.name()] = task.LeftOutExamples();
+  }
   if (json) {
     fmt::print("{}\n", JsonText(values));
     return;
@@ -90,6 +113,11 @@ void PrintTaskResults(const LoadedModel& loaded, const TaskResults& results, boo
                        .tasks = values["tasks"],
                        .average = values["average"]};
   fmt::print("{}\n{}", loaded.path.string(), ResultsTable({&row, 1}));
+  for (const TaskData& task : tasks) {
+    if (!IsJudged(task)) continue;
+    fmt::print("{}: {}{}\n", task.name(), Counted(task.ValidationExamples(), "example"),
+               LeftOutText(task.LeftOutExamples(), "evaluation.examples"));
+  }
 }
 
 // Judges the model on the validation splits of its tasks, as finetuning does.
@@ -97,8 +125,7 @@ void EvaluateTasks(const LoadedModel& loaded, const EvalOptions& options, Commun
                    Watchdog& watchdog) {
   const bool is_chief = ranks.rank() == 0;
   const std::vector<TaskData> tasks = OpenTasks(loaded, ranks, watchdog);
-  const auto is_judged = [](const TaskData& task) { return !task.validation.empty(); };
-  if (std::ranges::none_of(tasks, is_judged)) FailWithoutSplit(TaskSplit::Use::kValidation);
+  if (std::ranges::none_of(tasks, IsJudged)) FailWithoutSplit(TaskSplit::Use::kValidation);
   std::optional<Progress> progress;
   if (is_chief) progress.emplace(ProgressOptions{});
   Answerer answerer(loaded.replica->trained(), *loaded.tokenizer, loaded.config, tasks, ranks,
@@ -111,7 +138,7 @@ void EvaluateTasks(const LoadedModel& loaded, const EvalOptions& options, Commun
   const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
   TaskResults results = ResultsOf(tasks);
   for (const TaskData& task : tasks) {
-    if (!is_judged(task)) continue;
+    if (!IsJudged(task)) continue;
     TaskEvaluator evaluator(task, answerer, [](int64_t) { return true; });
     evaluator.Evaluate(loaded.step, KeepAlive(watchdog));
     results.Add(loaded.step, evaluator.result());
@@ -121,7 +148,7 @@ void EvaluateTasks(const LoadedModel& loaded, const EvalOptions& options, Commun
     }
   }
   progress.reset();
-  if (is_chief) PrintTaskResults(loaded, results, options.json);
+  if (is_chief) PrintTaskResults(loaded, tasks, results, options.json);
 }
 
 }  // namespace
@@ -136,8 +163,10 @@ Action SetUpEval(CLI::App& app) {
   app.add_flag("--json", options->json, "Print JSON");
   return [options] {
     return WithRanks("eval", [&](Communicator& ranks, Watchdog& watchdog) {
-      const LoadedModel loaded = options->checkpoint->LoadOnRanks(kForEvaluation, ranks, watchdog);
+      const LoadedModel loaded = options->checkpoint->LoadOnRanks(kForGeneration, ranks, watchdog);
       const bool has_tasks = HasTasks(loaded.config.data());
+      // Tasks have validation files of their own.
+      if (!has_tasks) ValidateConfig(loaded.config, kForEvaluation);
       (has_tasks ? EvaluateTasks : EvaluateCorpus)(loaded, *options, ranks, watchdog);
       return ExitCode::kDone;
     });

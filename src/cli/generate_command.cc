@@ -17,6 +17,7 @@
 #include "cli/samples.h"
 #include "cli/task_lines.h"
 #include "data/example.h"
+#include "plan/planned_decoding.h"
 
 namespace syntra {
 namespace {
@@ -25,7 +26,7 @@ struct GenerateOptions {
   int64_t samples = 0;
   bool raw = false, json = false;
   std::string strategy;  // empty: as configured
-  std::string task;      // whose form lines get; empty: of a model that tells classes its only one
+  std::string task;      // whose form lines get; empty: of a model of one task that one
 };
 
 // The result for a line of the input: texts, the best first, or an error.
@@ -147,15 +148,12 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
   if (ranks.rank() == 0) fmt::print("{}", SamplesText(samples, *model.tokenizer, form));
 }
 
+// `task`: whose inputs the lines give; or null.
 void FillLines(BatchDecoder& decoder, Communicator& ranks, const LoadedModel& model,
-               const GenerateOptions& options, LineAnswers& answers) {
+               const GenerateOptions& options, const Task* task, LineAnswers& answers) {
   const Tokenizer& tokenizer = *model.tokenizer;
-  ChosenTask chosen;
   std::optional<TaskLines> task_lines;
-  if (!options.task.empty()) {
-    chosen = ChooseTask(model.config, options.task);
-    task_lines.emplace(*chosen.task, tokenizer, RowLengths(model.config.data()).inputs);
-  }
+  if (task) task_lines.emplace(*task, tokenizer, RowLengths(model.config.data()).inputs);
   LineFiller filler(decoder, ranks, tokenizer, options.raw,
                     IsLanguageModelling(model.config.data()), task_lines ? &*task_lines : nullptr,
                     answers);
@@ -204,6 +202,16 @@ LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& 
   return loaded;
 }
 
+// The task whose inputs the lines give: the one that is named or, unless --raw says how lines are
+// read, the only one that the model has learned; else null.
+std::unique_ptr<Task> TaskOfLines(const Config& config, const GenerateOptions& options) {
+  if (options.samples > 0) return nullptr;
+  if (!options.task.empty()) return ChooseTask(config, options.task).task;
+  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
+  if (options.raw || tasks.size() != 1 || !tasks.front()->input_template()) return nullptr;
+  return std::move(tasks.front());
+}
+
 // Whether the lines get labels instead of text. Throws Error(kConfig) for options of the other.
 bool GivesLabels(const ModelConfig& model, const GenerateOptions& options) {
   const bool gives_labels = ArchitectureOf(model).outputs() == Outputs::kClasses;
@@ -220,6 +228,19 @@ bool GivesLabels(const ModelConfig& model, const GenerateOptions& options) {
   return gives_labels;
 }
 
+// Whether the task's labels are ranked instead of text being decoded, as eval does. Throws
+// Error(kConfig) for options of decoding.
+bool GivesRankedLabels(const Config& config, const Task* task, const GenerateOptions& options) {
+  if (!task || !RanksLabels(config, *task)) return false;
+  if (options.raw || !options.strategy.empty()) {
+    Fail(ExitCode::kConfig,
+         "evaluation.rank_classification is set, so lines get the most probable label of the task "
+         "{}; remove --raw and --strategy, or give --set evaluation.rank_classification=false",
+         task->traits().name);
+  }
+  return true;
+}
+
 ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& options,
                   Communicator& ranks, Watchdog& watchdog) {
   LoadedModel loaded = LoadFor(checkpoint, options, ranks, watchdog);
@@ -231,6 +252,15 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
     LabelLines(loaded, {.task = options.task, .json = options.json}, ranks, answers);
     return answers.code();
   }
+  const std::unique_ptr<Task> task = TaskOfLines(config, options);
+  if (task && options.task.empty() && ranks.rank() == 0) {
+    Log().info("lines are inputs of the task {}; --raw takes them as they are",
+               task->traits().name);
+  }
+  if (GivesRankedLabels(config, task.get(), options)) {
+    LabelLines(loaded, {.task = task->traits().name, .json = options.json}, ranks, answers);
+    return answers.code();
+  }
   DecodeSettings settings = DecodeSettingsOf(config);
   settings.log_probabilities = options.json;
   BatchDecoder decoder(loaded.replica->trained(), tokenizer, settings);
@@ -238,7 +268,7 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
     ShowSamples(decoder, ranks, watchdog, loaded, options,
                 [&](size_t examples) { answers.Advance(examples); });
   } else {
-    FillLines(decoder, ranks, loaded, options, answers);
+    FillLines(decoder, ranks, loaded, options, task.get(), answers);
   }
   return answers.code();
 }
@@ -257,7 +287,7 @@ Action SetUpGenerate(CLI::App& app) {
       "Print a JSON object for each line, with all outputs, or the label, and log-probabilities");
   app.add_flag("--raw", options->raw,
                "Print the model's output unchanged, with its sentinels, instead of the line with "
-               "its gaps filled; use it for finetuned models");
+               "its gaps filled, also of lines without gaps");
   app.add_option(
          "--samples", options->samples,
          "Print this many validation examples with the model's output instead of reading lines")
@@ -265,8 +295,8 @@ Action SetUpGenerate(CLI::App& app) {
   app.add_option(
          "--task", options->task,
          "Read lines as the inputs of this task: its template or prefix is applied, its "
-         "labels are used, and long inputs are cut as in training. A classifier of one task "
-         "needs no name")
+         "labels are used, and long inputs are cut as in training. A model of one task needs no "
+         "name")
       ->type_name("NAME");
   return [checkpoint, options] {
     return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {

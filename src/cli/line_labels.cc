@@ -16,7 +16,8 @@ namespace {
 TaskData ChosenData(const Config& config, const std::string& name) {
   ChosenTask chosen = ChooseTask(config, name);
   TaskData data;
-  data.first_class = FirstClassIds(config.model(), MakeTasks(config.data()))[chosen.index];
+  const std::vector<int32_t> classes = FirstClassIds(config.model(), MakeTasks(config.data()));
+  if (!classes.empty()) data.first_class = classes[chosen.index];
   data.task = std::move(chosen.task);
   return data;
 }

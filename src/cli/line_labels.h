@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `generate` with a model that tells classes: the label of each line's class.
+// `generate` with a model that tells classes, or that ranks a task's labels: the label of each
+// line.
 #pragma once
 
 #include <string>

@@ -67,7 +67,8 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
                                                   const Tokenizer* counts_text) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const int64_t batch_size = std::min(EvaluationBatchRows(config), data.example_count());
-  const int64_t count = BatchesOf(config.evaluation(), data.BatchCount(batch_size));
+  const int64_t in_split = data.BatchCount(batch_size);
+  const int64_t count = BatchesOf(config.evaluation(), in_split);
   const int64_t pieces = DivideUp(batch_size, kPieceRows);
   double negative_log_p = 0, tokens = 0;
   uint64_t checksum = 0;
@@ -103,7 +104,10 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
   }
   return LogPerplexity{.value = shared[0] / shared[1],
                        .tokens = static_cast<int64_t>(shared[1]),
+                       .examples = count * batch_size,
                        .batches = count,
+                       .left_out_examples = data.example_count() - count * batch_size,
+                       .left_out_batches = in_split - count,
                        .label_checksum = total,
                        .words = static_cast<int64_t>(shared[2 + kParts]),
                        .bytes = static_cast<int64_t>(shared[2 + kParts + 1])};

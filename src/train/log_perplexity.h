@@ -16,7 +16,10 @@ namespace syntra {
 struct LogPerplexity {
   double value = 0;  // nats a target token
   int64_t tokens = 0;
-  int64_t batches = 0;
+  // What was read of the split, and what not: what evaluation.batches does not ask for, and the
+  // examples after the last whole batch.
+  int64_t examples = 0, batches = 0;
+  int64_t left_out_examples = 0, left_out_batches = 0;
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
   // Of the targets as text, if they were counted: words, the end of a text counted as one, and
   // bytes of UTF-8.

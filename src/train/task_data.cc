@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/task_data.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "data/mixture.h"
@@ -57,6 +59,18 @@ class TrainingExamples {
 
 }  // namespace
 
+int64_t TaskData::ValidationExamples() const {
+  int64_t count = 0;
+  for (const TaskSplitData& split : validation) count += std::ssize(split.examples);
+  return count;
+}
+
+int64_t TaskData::LeftOutExamples() const {
+  int64_t count = 0;
+  for (const TaskSplitData& split : validation) count += split.left_out;
+  return count;
+}
+
 std::vector<TextPair> PairsOf(std::span<const TaskExample> examples, int32_t first_class) {
   std::vector<TextPair> pairs;
   for (const TaskExample& example : examples) {
@@ -92,8 +106,9 @@ std::vector<TaskData> ReadValidation(const Config& config, const std::function<v
     for (const TaskSplit& split : entry.task->traits().splits) {
       if (split.use != TaskSplit::Use::kValidation) continue;
       std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
-      if (most > 0 && std::ssize(examples) > most) examples.resize(most);
-      entry.validation.push_back({&split, std::move(examples)});
+      const int64_t left_out = most > 0 ? std::max<int64_t>(0, std::ssize(examples) - most) : 0;
+      examples.resize(examples.size() - left_out);
+      entry.validation.push_back({&split, std::move(examples), left_out});
       if (alive) alive();
     }
   }

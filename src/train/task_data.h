@@ -18,6 +18,7 @@ namespace syntra {
 struct TaskSplitData {
   const TaskSplit* split = nullptr;  // of the task
   std::vector<TaskExample> examples;
+  int64_t left_out = 0;  // how many more there are, for which evaluation.examples leaves no room
 };
 
 struct TaskData {
@@ -28,6 +29,9 @@ struct TaskData {
   std::string majority_answer;  // MajorityAnswer of the training split
 
   const std::string& name() const { return task->traits().name; }
+  // Of all validation splits.
+  int64_t ValidationExamples() const;
+  int64_t LeftOutExamples() const;
 };
 
 // As a model learns them; `first_class`: TaskData::first_class.

@@ -57,53 +57,6 @@ TEST_F(Finetune, LearnsATask) {
   EXPECT_TRUE(Run(command).Says("the run is done"));
 }
 
-// `eval` says of the best checkpoint what the run said, on one rank and on two; of other files, or
-// of another task, it says what is true there.
-TEST_F(Finetune, TheBestCheckpointIsJudgedAgain) {
-  ASSERT_EQ(Run(Command("a")).code, 0);
-  const std::string best = (Directory("a") / "best/toy").string();
-  const Path answers = Directory("answers");
-  const Arguments evaluate{"eval", "--json",        "--checkpoint",
-                           best,   "--predictions", answers.string()};
-  const Outcome alone = Run(evaluate);
-  ASSERT_EQ(alone.code, 0) << alone.err;
-  const Json results = Results("a"), again = ParseJson(alone.out);
-  EXPECT_EQ(again["tasks"], results["tasks"]);
-  EXPECT_EQ(again["average"], results["average"]);
-  EXPECT_EQ(again["step"], results["best_steps"]["toy"]);
-  EXPECT_EQ(ReadWholeFile(answers / "toy.jsonl"), File("a", "predictions/toy.jsonl"));
-  EXPECT_EQ(Run(evaluate, {.ranks = 2}).out, alone.out);
-
-  const Outcome table = Run({"eval", "--checkpoint", best});
-  EXPECT_THAT(table.out, HasSubstr("toy"));
-  EXPECT_THAT(table.out, HasSubstr(fmt::format("{:.1f}", again["average"].get<double>())));
-
-  // The training split is not read.
-  std::filesystem::remove(scratch_ / "train.tsv");
-  WriteExamples("dev", 2);
-  const Outcome fewer = Run(evaluate);
-  ASSERT_EQ(fewer.code, 0) << fewer.err;
-  EXPECT_EQ(Split(ReadWholeFile(answers / "toy.jsonl"), '\n').size(), 3u);
-}
-
-TEST_F(Finetune, WhatCannotBeJudgedIsSaid) {
-  ASSERT_EQ(Run(Command("a", {"train.steps=1"})).code, 0);
-  const Arguments evaluate{"eval", "--checkpoint", (Directory("a") / "best/toy").string()};
-  std::filesystem::remove(scratch_ / "dev.tsv");
-  const Outcome missing = Run(evaluate);
-  EXPECT_EQ(missing.code, 3);
-  EXPECT_TRUE(missing.Says("dev.tsv")) << missing.err;
-  Arguments other = evaluate;
-  other.insert(other.end(), {"--set", "data.task={ axb {} }"});
-  const Outcome test_alone = Run(other);
-  EXPECT_EQ(test_alone.code, 2);
-  EXPECT_TRUE(test_alone.Says("no task of data.task has a validation split")) << test_alone.err;
-  const Outcome corpus =
-      Run({"eval", "--checkpoint", Directory("base").string(), "--predictions", "answers"});
-  EXPECT_EQ(corpus.code, 2);
-  EXPECT_TRUE(corpus.Says("--predictions is for models of tasks")) << corpus.err;
-}
-
 // Answers to an official test split are written as the benchmark's server takes them.
 TEST_F(Finetune, WritesSubmissions) {
   CreateDirectories(scratch_ / "CoLA");
@@ -346,6 +299,29 @@ TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
 }
 
 // Then the last model answers the test split.
+// Runs that were done before, with other settings, say so beside the new one.
+TEST_F(Finetune, SeedsOfOtherSettingsAreMarked) {
+  ASSERT_EQ(Run(Command("a", {"train.steps=1"}, {"--seeds", "2"})).code, 0);
+  const Arguments more = Command("a", {"train.steps=1", "evaluation.examples=5"}, {"--seeds", "3"});
+  const Outcome outcome = Run(more);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("mean of 3 seeds (other settings)"));
+  EXPECT_THAT(outcome.out, HasSubstr("seed-2 was done before with other settings "
+                                     "(evaluation.examples: 0 -> 5)"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("seed-3 was done")));
+  EXPECT_EQ(Results("a")["other_settings"].size(), 2u);
+  // The data are the same, only fewer of them are read.
+  EXPECT_TRUE(outcome.Says("other validation examples (evaluation.examples: 0 -> 5)"))
+      << outcome.err;
+  EXPECT_FALSE(outcome.Says("the data changed")) << outcome.err;
+  // Found before a seed is trained.
+  const Outcome refused =
+      Run(Command("a", {"train.steps=1", "train.batch_size=8"}, {"--seeds", "4"}));
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_TRUE(refused.Says("seed-1/checkpoints")) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(Directory("a") / "seed-4"));
+}
+
 TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
   const Arguments command =
       Command("a", {"data.task=[{ classification { name: 'toy' train: 'train.tsv' test: 'test.tsv' "
@@ -481,7 +457,7 @@ TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   Arguments nowhere = Command("a");
   nowhere[4] = "/nowhere";
   const Outcome outcome = Run(nowhere);
-  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.Says("/nowhere does not exist")) << outcome.err;
 }
 

@@ -456,15 +456,19 @@ TEST_F(Tools, ABenchmarkWithoutStepsHasNoTimes) {
 // The examples after the last whole batch are never used.
 TEST_F(Tools, EvalReadsAsMuchAsItIsTold) {
   Train("run", {"train.steps=4"});
-  const auto batches = [&](const std::string& setting) {
-    return RunJson({"eval", "--json", "--checkpoint", Directory("run").string(), "--set",
-                    "evaluation.batch_size=1", "--set", "evaluation.batches=" + setting})
-        .at("batches")
-        .get<int64_t>();
+  const std::string run = Directory("run").string(), two = "evaluation.batch_size=2";
+  const auto judged = [&](const std::string& batches) {
+    return RunJson({"eval", "--json", run, "--set", two, "--set", "evaluation.batches=" + batches});
   };
-  EXPECT_EQ(batches("3"), 3);
-  EXPECT_GT(batches("0"), 10);
-  EXPECT_EQ(batches("0"), batches("1000000"));
+  const Json part = judged("3"), all = judged("0");
+  EXPECT_EQ(part.at("examples"), 6);
+  const int64_t read = all.at("examples"), unread = all.at("left_out_examples");
+  EXPECT_EQ(read, 2 * all.at("batches").get<int64_t>());
+  EXPECT_EQ(judged("1000000").at("batches"), all.at("batches"));
+  EXPECT_TRUE(Run({"eval", run, "--set", two, "--set", "evaluation.batches=3"})
+                  .out.ends_with(fmt::format(
+                      "\n6 examples in 3 batches; {} more are left out (evaluation.batches)\n",
+                      read + unread - 6)));
 }
 
 class ToolsOfRanks : public Tools {};
