@@ -17,7 +17,7 @@
 #include "cli/samples.h"
 #include "cli/task_lines.h"
 #include "data/example.h"
-#include "plan/planned_decoding.h"
+#include "plan/label_ranking.h"
 
 namespace syntra {
 namespace {
