@@ -149,6 +149,24 @@ TEST_P(SharedAttentionOf, TakesWhatFitsAndLeavesTheRest) {
 INSTANTIATE_TEST_SUITE_P(HiddenScores, SharedAttentionOf,
                          testing::Values(std::pair(40.0, 9), std::pair(60.0, kLeft)));
 
+// More rows than a block of FitKernel reads at once, and more keys than a warp sums at once.
+TEST(SharedAttention, HasAnyNumberOfRowsAndKeys) {
+  constexpr int64_t kManyQueries = 4100, kManyKeys = 260;
+  std::vector<TensorType> types(kInputCount, {DType::kNone, {}});
+  types[kValue] = {DType::kF32, {1, kManyKeys, kHeads * 4}};
+  types[kTable] = {DType::kF32, {kHeads, kManyQueries, kManyKeys}};
+  types[kBias] = {DType::kF32, {kHeads, kManyQueries + kManyKeys - 1}};
+  types[kQuerySegments] = {DType::kI32, {1, kManyQueries}};
+  types[kKeySegments] = {DType::kI32, {1, kManyKeys}};
+  Problem forward("attention", types);
+  std::ranges::fill(forward.inputs[kQuerySegments].integers, 1);
+  std::ranges::fill(forward.inputs[kKeySegments].integers, 1);
+  forward.inputs[kTable].numbers[kManyKeys - 2] = 100;  // exp(100) is infinite in f32
+  forward.RunReference();
+  const Buffer workspace = forward.ExpectKernelAgrees();
+  EXPECT_EQ(forward.Shared()->In<float>(workspace.data()).key_lengths[0], kManyKeys);
+}
+
 TEST(SharedAttention, ServesItsClassAlone) {
   const auto serves = [](int input, const TensorType& type) {
     std::vector<TensorType> types = ForwardTypes();

@@ -47,6 +47,8 @@ __global__ void LengthsKernel(Terms<T> terms, SharedScores<T> scores) {
 
 // A block computes kRows rows of E, one per warp, and kChunk keys at a time.
 constexpr int kRows = kThreads / kWarp, kChunk = kWarp * kEight;
+// Blocks on a multiprocessor: then all of a call with 12 heads of 512 queries run at once.
+constexpr int kBlocksAtOnce = 6;
 
 struct ExponentialsStorage {
   float sums[kRows][kChunk];  // prefix sums of the row
@@ -64,15 +66,37 @@ __device__ float SumToLane(float value) {
   return value;
 }
 
-// Eight elements of row i of E, rounded to T. Keys before `end` are allowed.
+// Eight scores of row i, of which keys before `end` are allowed, the others -infinity. All loads
+// wait for memory together.
 template <typename T>
-__device__ Eight ExponentialsAt(const Terms<T>& terms, int64_t h, int64_t i, int64_t key,
-                                int64_t end, float largest) {
-  Eight result;
+__device__ __forceinline__ Eight ScoresAt(const Terms<T>& terms, int64_t h, int64_t i, int64_t key,
+                                          int64_t end) {
+  const auto count = static_cast<int>(end - key < kEight ? end - key : kEight);
+  Eight scores;
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) scores[k] = k < count ? 0.0f : -INFINITY;
+  if (count <= 0) return scores;
+  if (terms.table != nullptr) {
+    const Eight table = LoadEight(terms.TableRow(0, h, i) + key, count);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) scores[k] += table[k];
+  }
+  if (terms.bias != nullptr) {
+    const float* bias = terms.bias + h * (terms.queries + terms.keys - 1) + terms.queries - 1;
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) scores[k] += k < count ? bias[key - i + k] : 0.0f;
+  }
+  return scores;
+}
+
+// Eight elements of row i of E, rounded to T.
+template <typename T>
+__device__ __forceinline__ Eight ExponentialsAt(const Terms<T>& terms, int64_t h, int64_t i,
+                                                int64_t key, int64_t end, float largest) {
+  Eight result = ScoresAt(terms, h, i, key, end);
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
-    const float value = key + k < end ? expf(terms.BiasAndTable(0, h, i, key + k) - largest) : 0.0f;
-    result[k] = ToFloat(FromFloat<T>(value));
+    result[k] = ToFloat(FromFloat<T>(key + k < end ? expf(result[k] - largest) : 0.0f));
   }
   return result;
 }
@@ -80,7 +104,7 @@ __device__ Eight ExponentialsAt(const Terms<T>& terms, int64_t h, int64_t i, int
 // Computes E, the largest score of its rows, and D of every example: the sum of a row's first keys.
 // It sums E as rounded for the products, so that probabilities add up to one.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     ExponentialsKernel(Terms<T> terms, SharedScores<T> scores) {
   auto& shared = Shared<ExponentialsStorage>();
   const int64_t tiles = DivideUp(terms.queries, kRows);
@@ -89,8 +113,10 @@ __global__ void __launch_bounds__(kThreads)
   int64_t end = terms.pattern.causal && i + 1 < terms.keys ? i + 1 : terms.keys;
   if (i >= terms.queries) end = 0;
   float largest = -INFINITY, before = 0.0f;
-  for (int64_t j = LaneIndex(); j < end; j += kWarp) {
-    largest = fmaxf(largest, terms.BiasAndTable(0, h, i, j));
+  for (int64_t key = LaneIndex() * kEight; key < end; key += kChunk) {
+    const Eight scores = ScoresAt(terms, h, i, key, end);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) largest = fmaxf(largest, scores[k]);
   }
   largest = WarpMax(largest);
   if (LaneIndex() == 0 && i < terms.queries) scores.largest[h * terms.queries + i] = largest;
@@ -119,34 +145,60 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Threads of a block that looks at an example, and rows of a thread whose loads wait for memory
+// together.
+constexpr int kFitThreads = 1024, kRowsAtOnce = 8;
+
 struct FitStorage {
-  int of_warp[kThreads / kWarp];
+  int of_warp[kFitThreads / kWarp];
 };
 
 // Checks whether the sums of an example are large enough. If so, computes their inverses and
 // log_sum_exp. One block per example.
 template <typename T>
-__global__ void FitKernel(SharedScores<T> scores, LogSumExp log_sum_exp) {
-  const int64_t b = BlockIndex(), rows = scores.heads * scores.queries;
+__global__ void __launch_bounds__(kFitThreads)
+    FitKernel(SharedScores<T> scores, LogSumExp log_sum_exp) {
+  const auto b = static_cast<int>(BlockIndex()), per_head = static_cast<int>(scores.queries);
+  const int rows = static_cast<int>(scores.heads) * per_head;
   const int32_t keys = scores.key_lengths[b], queries = scores.query_lengths[b];
   if (keys < 0) return;
-  float* sums = scores.inverse_sums + b * rows;
-  const auto allows = [&](int64_t row) { return keys > 0 && row % scores.queries < queries; };
+  float* sums = scores.inverse_sums + int64_t{b} * rows;
+  // Calls body(row, n, its sum) for the thread's rows from `first` on; rows without keys: -1.
+  const auto for_rows = [&](int first, const auto& body) {
+    float of_rows[kRowsAtOnce];
+#pragma unroll
+    for (int n = 0; n < kRowsAtOnce; ++n) {
+      const int row = first + n * kFitThreads;
+      const bool allows = row < rows && keys > 0 && row % per_head < queries;
+      of_rows[n] = allows ? sums[row] : -1.0f;
+    }
+#pragma unroll
+    for (int n = 0; n < kRowsAtOnce; ++n) {
+      if (first + n * kFitThreads < rows) body(first + n * kFitThreads, n, of_rows[n]);
+    }
+  };
+  constexpr int kStep = kRowsAtOnce * kFitThreads;
   int small = 0;
-  for (int64_t row = ThreadIndex(); row < rows; row += ThreadCount()) {
-    small += allows(row) && sums[row] < kLeastSum ? 1 : 0;
+  for (int first = ThreadIndex(); first < rows; first += kStep) {
+    for_rows(first, [&](int, int, float sum) { small += sum >= 0.0f && sum < kLeastSum ? 1 : 0; });
   }
   if (BlockSum(small, Shared<FitStorage>().of_warp) > 0) {
     if (ThreadIndex() == 0) scores.key_lengths[b] = kLeft;
     return;
   }
-  for (int64_t row = ThreadIndex(); row < rows; row += ThreadCount()) {
-    const float sum = allows(row) ? sums[row] : 0.0f;
-    sums[row] = sum > 0.0f ? 1.0f / sum : 0.0f;
-    if (log_sum_exp.to != nullptr) {
-      StoreResult(sum > 0.0f ? scores.largest[row] + logf(sum) : -INFINITY,
-                  log_sum_exp.to + b * rows + row, log_sum_exp.accumulate);
+  for (int first = ThreadIndex(); first < rows; first += kStep) {
+    float largest[kRowsAtOnce];
+#pragma unroll
+    for (int n = 0; n < kRowsAtOnce; ++n) {
+      const int row = first + n * kFitThreads;
+      largest[n] = row < rows && log_sum_exp.to != nullptr ? scores.largest[row] : 0.0f;
     }
+    for_rows(first, [&](int row, int n, float sum) {
+      sums[row] = sum > 0.0f ? 1.0f / sum : 0.0f;
+      if (log_sum_exp.to == nullptr) return;
+      StoreResult(sum > 0.0f ? largest[n] + logf(sum) : -INFINITY,
+                  log_sum_exp.to + int64_t{b} * rows + row, log_sum_exp.accumulate);
+    });
   }
 }
 
@@ -349,7 +401,7 @@ SharedScores<T> SharedAttention::Run(const KernelArguments& arguments, const Ter
   Launch(arguments, {DivideUp(z_.batch, kRows), kThreads}, LengthsKernel<T>, terms, scores);
   Launch(arguments, {DivideUp(z_.queries, kRows) * z_.heads, kThreads, sizeof(ExponentialsStorage)},
          ExponentialsKernel<T>, terms, scores);
-  Launch(arguments, {z_.batch, kThreads, sizeof(FitStorage)}, FitKernel<T>, scores, log_sum_exp);
+  Launch(arguments, {z_.batch, kFitThreads, sizeof(FitStorage)}, FitKernel<T>, scores, log_sum_exp);
   if (may_leave()) Launch(arguments, {1, kThreads}, ListKernel<T>, scores);
   return scores;
 }
