@@ -19,6 +19,23 @@ struct ColumnStorage {
   float sum[kColumnThreads / kWarp][kWarp];
 };
 
+// Adds term(i) to `sum` for i = first, first + step and so on below `end`, in this order. Loads
+// kAtOnce terms before it adds them: they wait for memory together. The compiler, which does not
+// know how many there are, would wait for each.
+template <int kAtOnce, typename Term>
+__device__ __forceinline__ void AddTerms(int64_t first, int64_t end, int64_t step, const Term& term,
+                                         float& sum) {
+  for (; first < end; first += kAtOnce * step) {
+    float terms[kAtOnce];
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) {
+      terms[n] = first + n * step < end ? term(first + n * step) : 0.0f;
+    }
+#pragma unroll
+    for (const float each : terms) sum += each;
+  }
+}
+
 // The sum of the values that the lanes with the same index have in all warps of the block, in a
 // fixed order. The first warp gets it.
 __device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
@@ -32,25 +49,18 @@ __device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
 }
 
 // result[j] (+)= sum over parts of partial[part, j]. The lanes of a warp have 32 columns, each of
-// the block's warps sums every n-th part, where n is the number of warps. It loads several of them
-// before it adds them: up to kMostParts parts wait for memory once.
+// the block's warps sums every n-th part, where n is the number of warps.
 template <typename Result>
 __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t width, Result* result,
                                bool accumulate) {
-  const int64_t column = BlockIndex() * kWarp + LaneIndex();
-  float sum = 0.0f;
   constexpr int kWarps = kColumnThreads / kWarp;
   constexpr auto kAtOnce = static_cast<int>(DivideUp(kMostParts, kWarps));
-  for (int64_t first = WarpIndex(); first < parts && column < width; first += kAtOnce * kWarps) {
-    const float* from = partial + first * width + column;
-    float terms[kAtOnce];
-#pragma unroll
-    for (int n = 0; n < kAtOnce; ++n) {
-      terms[n] = first + n * kWarps < parts ? *from : 0.0f;
-      from += kWarps * width;
-    }
-#pragma unroll
-    for (const float term : terms) sum += term;
+  const int64_t column = BlockIndex() * kWarp + LaneIndex();
+  float sum = 0.0f;
+  if (column < width) {
+    AddTerms<kAtOnce>(
+        WarpIndex(), parts, kWarps, [&](int64_t part) { return partial[part * width + column]; },
+        sum);
   }
   const float total = SumOverWarps(sum, Shared<ColumnStorage>());
   if (WarpIndex() != 0 || column >= width) return;

@@ -158,8 +158,11 @@ __global__ void SumLinesKernel(Sums sums) {
   const int64_t tiles = DivideUp(sums.lines, kWarp), group = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   float sum = 0.0f;
-  for (int64_t item = WarpIndex(); item < sums.items; item += WarpCount()) {
-    if (line < sums.lines) sum += sums.Term(group, line, item);
+  if (line < sums.lines) {
+    constexpr int kAtOnce = 12;
+    AddTerms<kAtOnce>(
+        WarpIndex(), sums.items, WarpCount(),
+        [&](int64_t item) { return sums.Term(group, line, item); }, sum);
   }
   const float total = SumOverWarps(sum, Shared<ColumnStorage>());
   if (WarpIndex() != 0 || line >= sums.lines) return;
