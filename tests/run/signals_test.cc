@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/signals.h"
 
+#include <csignal>
 #include <cstdlib>
 
 #include "tests/base/scratch.h"
@@ -38,7 +39,10 @@ int Deaf(const std::function<void()>& ready) {
 
 TEST(Signals, StopRequests) {
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGXCPU}) {
-    Child child(Loop);
+    Child child([](const auto& ready) {
+      std::signal(SIGHUP, SIG_DFL);  // the tests may run under nohup
+      return Loop(ready);
+    });
     child.Signal(signal);
     EXPECT_EQ(child.Wait(), 75) << signal;
   }
