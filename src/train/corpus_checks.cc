@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "data/corpus_index.h"
 #include "data/first_records.h"
-#include "train/continuation.h"
+#include "data/training_data.h"
 
 namespace syntra {
 

@@ -11,10 +11,10 @@
 #include "data/prepare.h"
 #include "data/prepared_state.h"
 #include "data/tokenizer.h"
+#include "train/continuation.h"
 #include "train/disk_needs.h"
 #include "train/findings.h"
 #include "train/run_directory.h"
-#include "train/snapshot.h"
 
 namespace syntra {
 
