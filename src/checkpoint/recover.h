@@ -34,8 +34,7 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSched
 
 // The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
 // it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none,
-// Error(kConfig) if there is nothing at all of that name.
-// Changes nothing.
+// Error(kConfig) if there is nothing at all of that name. Changes nothing.
 Checkpoint OpenNewest(const Path& path);
 
 // The checkpoints among which OpenNewest chooses, newest first. Their contents are not read.

@@ -75,7 +75,6 @@ std::string FileFault(const Rule& rule, const std::string& text) {
 // looks at a configuration, such as that of a run elsewhere, may find any.
 constexpr PurposeOfField kPlaces[] = {
     {"data.prepared", &ConfigPurpose::validation_data},
-    {"train.directory", &ConfigPurpose::validation_data},
     {"train.directory", &ConfigPurpose::run},
     {"data.directory", &ConfigPurpose::run},
     {"checkpoint.initial", &ConfigPurpose::run},
@@ -94,8 +93,8 @@ std::string HomeFault(const std::string& text) {
   const char* home = std::getenv("HOME");
   const std::string meant = home && *home ? home + text.substr(1) : "";
   return fmt::format(
-      "{} begins with \"~\", which only a shell replaces, and not everywhere; write "
-      "the whole path{}",
+      "{} begins with \"~\", which only a shell replaces, and not everywhere; write the whole "
+      "path{}",
       Quoted(text), meant.empty() ? "" : ", " + Quoted(meant));
 }
 

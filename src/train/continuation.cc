@@ -114,9 +114,8 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
   }
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,
-         "{} was made with other settings or data, so the run cannot continue from it:\n  "
-         "{}\nRestore "
-         "them, choose another train.directory, or start from its parameters with "
+         "{} was made with other settings or data, so the run cannot continue from it:\n  {}\n"
+         "Restore them, choose another train.directory, or start from its parameters with "
          "checkpoint.initial",
          checkpoint.path.string(), Join(differences, "\n  "));
   }
