@@ -20,11 +20,11 @@ const Word& WordTable::Add(const Word& word) {
     const Buffer old = std::exchange(memory_, Buffer(kGrowth * memory_.size(), kPurpose));
     for (const Word& each :
          std::span(reinterpret_cast<Word*>(old.data()), old.size() / sizeof(Word))) {
-      if (!each.key.empty()) Slot(each.key) = each;
+      if (!each.key.empty()) Slot(each.key, each.key.Hash()) = each;
     }
   }
   ++size_;
-  return Slot(word.key) = word;
+  return Slot(word.key, word.key.Hash()) = word;
 }
 
 }  // namespace syntra

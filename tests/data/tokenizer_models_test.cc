@@ -56,6 +56,7 @@ const Kind kKinds[] = {
     {"no_prefix", "--add_dummy_prefix=false", 1, 1, 3},
     {"spaces", "--remove_extra_whitespaces=false --normalization_rule_name=identity", 1, 1, 3},
     {"across_words", "--split_by_whitespace=false", 1, 1, 3},
+    {"mixed", "--split_by_unicode_script=false --split_by_number=false", 1, 1, 3},
     {"bpe", "--model_type=bpe", 1, 1, 3, false},
     {"bpe_bytes", "--model_type=bpe --byte_fallback=true --vocab_size=450", 1, 1, 3, false},
     {"characters", "--model_type=char", 1, 1, 3, false},
@@ -71,10 +72,19 @@ std::vector<std::string> Texts() {
       "été où Ünï x\u0308 \u2581a \u00a0 ﬁ ½ ｆｕｌｌ 生活的真谛是 \U0001F600",
       "bad \xff\xc3( \xe2\x98 \xf0\x9f bytes \xed\xa0\x80\xc0\x80",
       std::string("a\0b \0 c", 7),
+      "don't, won't. 1990s (e-mail): Q~QQ~~^Z{}X J%%Jz zq~Xq",
       std::string(3000, '-') + std::string(2000, 'a')};
+  // Bytes of few kinds in every order.
+  for (uint32_t i = 0; i < 300; ++i) {
+    constexpr std::string_view kBytes("ab.Q~ \t\0\xcc\x88", 10);
+    std::string& text = texts.emplace_back();
+    for (uint64_t at = 0; at < i; ++at) {
+      text += kBytes[UniformBelow(RandomAt({i, 3}, at)[0], kBytes.size())];
+    }
+  }
   const auto reader = OpenRecordReader(SamplePath("c4-validation.00000-of-00001.json.gz"), "text");
   std::string joined;
-  for (Record record; texts.size() < 60 && reader->Next(&record);) {
+  for (Record record; texts.size() < 360 && reader->Next(&record);) {
     texts.emplace_back(record.text);
     joined += record.text;
   }

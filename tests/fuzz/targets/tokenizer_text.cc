@@ -40,6 +40,7 @@ std::vector<std::string> Seeds() {
   return {"Thank you <extra_id_0> me to your party <extra_id_1> week.",
           "d\xc3\xb6"
           "cument \xef\xac\x81 \xe2\x84\xa2 \xf0\x9f\x98\x80  \t\n end",
+          "don't  stop. {~}a\xcc\x88~{a, 1990s\t(x)-\xc3\xa9-y",
           std::string(300, 'a') + " b " + std::string(70, '\xc3'), "\xe2\x96\x81<s></s><unk><pad>"};
 }
 
@@ -51,7 +52,7 @@ const Target fuzz_tokenizer_text = {
     .run = Run,
     .seeds = Seeds,
     .tokens = {"<extra_id_0>", "<extra_id_99>", "<extra_id_", ">", " ", "\xe2\x96\x81", "\xc2\xa0",
-               "</s>", "\xef\xbf\xbd", "\xf0\x9f", "\xe3\x80\x80"},
+               "</s>", "\xef\xbf\xbd", "\xf0\x9f", "\xe3\x80\x80", "\xcc\x88", "~", "a", "."},
     .mutations = 2000,
     .longest = 4096};
 
