@@ -6,8 +6,10 @@
 # Numbers and messages of other programs are read below.
 export LC_ALL=C.UTF-8
 
-# Exit codes of these scripts; the program's own are in README.md.
+# Exit codes of these scripts, of the program (README.md) and of what a signal has ended.
 readonly BUILD_FAILED=1 USAGE=2 LACKS_RESOURCES=4
+# shellcheck disable=SC2034  # for scripts that run the program
+readonly REQUEUE=75 INTERRUPTED=130 KILLED_BY_TERM=143
 
 say() { printf '%s\n' "$*"; }
 
@@ -18,6 +20,9 @@ stop() {
   printf 'error: %s\n' "$*" >&2
   exit "$code"
 }
+
+# print_help: prints the comment at the head of the script, which has changed its directory once since it was called.
+print_help() { (cd "$OLDPWD" && sed -n '2,/^# SPDX/{/^# SPDX/!s/^# //p}' "$0"); }
 
 # callers PATH: prints a path of the caller, who was in the directory CALLER, as an absolute one.
 callers() { (cd "$CALLER" && realpath -m -- "$1"); }

@@ -15,6 +15,8 @@ demo() { ends "$1" "$SOURCE/launch/finetune_demo" "${@:2}"; }
 readonly TINY=(--set train.steps=2 --set optimizer.schedule.warmup_steps=1 --set evaluation.batches=1 --set model.width=16
   --set model.feed_forward.width=32 --set model.mixer.attention.head_size=8 --set model.cross_attention.head_size=8)
 
+explains_itself() { (cd "$SOURCE/launch" && expect 0 'launch/finetune_demo GLUE_DIRECTORY' ./finetune_demo --help); }
+
 says_what_is_wrong() {
   demo 2
   prints 'error: which GLUE?'
@@ -67,7 +69,7 @@ stops_on_request() {
   grep -q 'stopped on request' "$place.out" || fail "the program was not asked to stop"
 }
 
-for check in says_what_is_wrong makes_a_table keeps_what_is_done stops_on_request; do
+for check in explains_itself says_what_is_wrong makes_a_table keeps_what_is_done stops_on_request; do
   printf '%s\n' "$check"
   "$check"
 done
