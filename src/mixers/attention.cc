@@ -9,6 +9,7 @@
 
 #include "configs/schema/kind_of.h"
 #include "mixers/key_value_heads.h"
+#include "mixers/projections.h"
 #include "mixers/score_term.h"
 #include "nn/layers.h"
 #include "nn/tensors.h"
@@ -167,15 +168,14 @@ class AttentionMixer final : public TokenMixer {
     input.gate_weights = GateWeights(scope);
     for (const ScoreTerm& term : config_.term()) {
       if (!term.has_dot_product()) continue;
-      input.query_projection =
-          QueryProjection(TermScope(scope, term), input.x, input.heads, input.head_size);
+      input.query_projection = ProjectQuery(TermScope(scope, term), HeadsOf(config_), input.x);
     }
     AttentionOperands operands;
     for (const ScoreTerm& term : config_.term()) {
       FindTermKind(term)->build(TermScope(scope, term), term, input, operands);
       ++input.gate_index;
     }
-    operands.value = ToHeads(scope, "value", input.x, input.key_value_heads * input.head_size);
+    operands.value = Project(scope, "value", input.x, input.key_value_heads * input.head_size);
     return operands;
   }
 
@@ -201,8 +201,8 @@ class AttentionMixer final : public TokenMixer {
 
   Value Mix(const Scope& scope, Value x, const AttentionOperands& operands,
             const AttentionMask& mask) const {
-    return FromHeads(scope, "output", Attention(scope, config_.heads(), operands, mask),
-                     scope.TypeOf(x).shape[-1]);
+    return ProjectOutput(scope, Attention(scope, config_.heads(), operands, mask),
+                         scope.TypeOf(x).shape[-1]);
   }
 
   AttentionConfig config_;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "mixers/mixer.h"
-#include "nn/layers.h"
+#include "mixers/projections.h"
 #include "nn/tensors.h"
 
 namespace syntra {
@@ -75,13 +75,13 @@ class AttentionFree final : public TokenMixer {
   };
 
   Weighted Weigh(const Scope& scope, Value x) const {
-    const Value key = ToHeads(scope, "key", x, config_.width());
+    const Value key = Project(scope, "key", x, config_.width());
     const auto excess = [&](double sign) {
       return Activation(scope, "relu", AffineMap(scope, key, sign, -kFarthestKey));
     };
     const Value above = Add(scope, key, AffineMap(scope, excess(1), -1, 0));
     const Value weights = Activation(scope, "exp", Add(scope, above, excess(-1)));
-    return {weights, Multiply(scope, weights, ToHeads(scope, "value", x, config_.width()))};
+    return {weights, Multiply(scope, weights, Project(scope, "value", x, config_.width()))};
   }
 
   // exp(w_ts) in f32 [rows, length]. Each row is divided by its sum, which cancels.
@@ -128,8 +128,8 @@ class AttentionFree final : public TokenMixer {
     const Value weight = AffineMap(scope, sum(weighted.weights), 1, kDenominatorEpsilon);
     const Value mean =
         Multiply(scope, sum(weighted.values), Activation(scope, "reciprocal", weight));
-    const Value gate = Activation(scope, "sigmoid", ToHeads(scope, "query", x, config_.width()));
-    return FromHeads(scope, "output", Multiply(scope, gate, mean), scope.TypeOf(x).shape[2]);
+    const Value gate = Activation(scope, "sigmoid", Project(scope, "query", x, config_.width()));
+    return ProjectOutput(scope, Multiply(scope, gate, mean), scope.TypeOf(x).shape[2]);
   }
 
   AttentionFreeConfig config_;

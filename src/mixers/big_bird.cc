@@ -34,10 +34,10 @@ class BigBird final : public TokenMixer {
     const int64_t length = shape[1], size = config_.block_size();
     SYNTRA_CHECK(length <= config_.max_length(), "{} positions for blocks of {}", length,
                  config_.max_length());
-    const AttentionOperands operands{.query = ProjectQuery(scope, heads(), input.x),
-                                     .key = ProjectKey(scope, heads(), input.x),
+    const AttentionOperands operands{.query = ProjectQuery(scope, HeadsOf(config_), input.x),
+                                     .key = ProjectKey(scope, HeadsOf(config_), input.x),
                                      .relative_bias = input.relative_bias,
-                                     .value = ProjectValue(scope, heads(), input.x)};
+                                     .value = ProjectValue(scope, HeadsOf(config_), input.x)};
     const int64_t end = std::min(length, last_block() * size);  // of what is not the last block
     const auto all = AttentionMask::Within(input.segments, {}, false);
     AttentionMask some = all;
@@ -55,7 +55,6 @@ class BigBird final : public TokenMixer {
   }
 
  private:
-  Heads heads() const { return {config_.heads(), config_.head_size(), config_.dropout()}; }
   // The last block of the longest sequence.
   int64_t last_block() const { return (config_.max_length() - 1) / config_.block_size(); }
 

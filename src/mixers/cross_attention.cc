@@ -2,6 +2,7 @@
 // Dot-product attention of decoder positions to encoder positions, without relative bias (T5).
 #include "mixers/key_value_heads.h"
 #include "mixers/mixer.h"
+#include "mixers/projections.h"
 #include "nn/attention.h"
 #include "nn/layers.h"
 
@@ -43,13 +44,13 @@ class CrossAttentionMixer final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t rows = scope.TypeOf(input.x).shape[0];
     const bool one_to_one = rows == scope.TypeOf(input.memory.hidden).shape[0];
-    Projected memory = Project(scope, input.memory.hidden);
+    Projected memory = ProjectMemory(scope, input.memory.hidden);
     return Mix(scope, input.x, memory, input.memory.segments,
                one_to_one ? input.segments : OneSegment(scope, input.x, input.memory.segments));
   }
 
   void Prepare(const Scope& scope, Value memory, const MixerState& state) const override {
-    const Projected projected = Project(scope, memory);
+    const Projected projected = ProjectMemory(scope, memory);
     const auto store = [&](const char* name, Value rows) {
       scope.program().RecordUpdate("store", {}, {rows},
                                    {state(name, scope.TypeOf(rows), StateKind::kPositions)});
@@ -76,10 +77,10 @@ class CrossAttentionMixer final : public TokenMixer {
 
   int64_t Inner() const { return int64_t{config_.heads()} * config_.head_size(); }
 
-  Projected Project(const Scope& scope, Value memory) const {
+  Projected ProjectMemory(const Scope& scope, Value memory) const {
     const int64_t inner = KeyValueHeads(config_) * config_.head_size();
-    const Value key = ToHeads(scope, "key", memory, inner);
-    return {key, ToHeads(scope, "value", memory, inner)};
+    const Value key = Project(scope, "key", memory, inner);
+    return {key, Project(scope, "value", memory, inner)};
   }
 
   Value Repeated(const Scope& scope, Value x) const {
@@ -92,7 +93,7 @@ class CrossAttentionMixer final : public TokenMixer {
             Value segments) const {
     const Shape rows = scope.TypeOf(x).shape;
     const int64_t width = rows[-1];
-    const Value query = QueryProjection(scope, x, config_.heads(), config_.head_size());
+    const Value query = ProjectQuery(scope, HeadsOf(config_), x);
     const Value value =
         HeadDropout(scope, Repeated(scope, memory.value), config_.dropout(), config_.head_size());
     const Value side_by_side = InRows(scope, query, scope.TypeOf(memory_segments).shape[0]);
@@ -100,7 +101,7 @@ class CrossAttentionMixer final : public TokenMixer {
         Attention(scope, config_.heads(),
                   {.query = side_by_side, .key = Repeated(scope, memory.key), .value = value},
                   {.query_segments = segments, .key_segments = memory_segments});
-    return FromHeads(scope, "output", InRows(scope, attended, rows[0]), width);
+    return ProjectOutput(scope, InRows(scope, attended, rows[0]), width);
   }
 
   CrossAttentionConfig config_;

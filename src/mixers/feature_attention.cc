@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mixers/feature_attention.h"
 
-#include "nn/layers.h"
+#include "mixers/projections.h"
 #include "nn/tensors.h"
 
 namespace syntra {
@@ -25,23 +25,23 @@ MixerTraits FeatureAttention::traits() const {
 Value FeatureAttention::Build(const Scope& scope, const MixerInput& input) const {
   ChunkedOperands operands = Operands(scope, input.x, input.causal ? Value{} : input.segments);
   operands.key = WithoutPadding(scope, operands.key, input.segments);
-  return FromHeads(scope, "output",
-                   AttendNormalised(scope, Attention(input.causal), operands, kFeatureEpsilon),
-                   scope.TypeOf(input.x).shape[2]);
+  return ProjectOutput(scope,
+                       AttendNormalised(scope, Attention(input.causal), operands, kFeatureEpsilon),
+                       scope.TypeOf(input.x).shape[2]);
 }
 
 Value FeatureAttention::BuildStep(const Scope& scope, const MixerStep& step) const {
-  return FromHeads(scope, "output",
-                   AttendNormalisedStep(scope, Attention(true), Operands(scope, step.x, {}),
-                                        kFeatureEpsilon, step.state),
-                   scope.TypeOf(step.x).shape[2]);
+  return ProjectOutput(scope,
+                       AttendNormalisedStep(scope, Attention(true), Operands(scope, step.x, {}),
+                                            kFeatureEpsilon, step.state),
+                       scope.TypeOf(step.x).shape[2]);
 }
 
 ChunkedOperands FeatureAttention::Operands(const Scope& scope, Value x, Value all_read) const {
   const int64_t inner = sizes_.heads * sizes_.head_size;
-  return {.query = Features(scope, {ToHeads(scope, "query", x, inner), Side::kQuery, {}}),
-          .key = Features(scope, {ToHeads(scope, "key", x, inner), Side::kKey, all_read}),
-          .value = ToHeads(scope, "value", x, inner)};
+  return {.query = Features(scope, {Project(scope, "query", x, inner), Side::kQuery, {}}),
+          .key = Features(scope, {Project(scope, "key", x, inner), Side::kKey, all_read}),
+          .value = Project(scope, "value", x, inner)};
 }
 
 ChunkedAttention FeatureAttention::Attention(bool causal) const {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mixers/mixer.h"
+#include "mixers/projections.h"
 #include "nn/attention.h"
 #include "nn/layers.h"
 #include "nn/tensors.h"
@@ -29,14 +30,14 @@ class Linformer final : public TokenMixer {
     const int64_t inner = int64_t{config_.heads()} * config_.head_size();
     const Value x = WithoutPadding(scope, input.x, input.segments);
     const Value value = Projected(scope, config_.share_values() ? "project_key" : "project_value",
-                                  ToHeads(scope, "value", x, inner));
+                                  Project(scope, "value", x, inner));
     const Value mixed =
         Attention(scope, config_.heads(),
-                  {.query = QueryProjection(scope, input.x, config_.heads(), config_.head_size()),
-                   .key = Projected(scope, "project_key", ToHeads(scope, "key", x, inner)),
+                  {.query = ProjectQuery(scope, HeadsOf(config_), input.x),
+                   .key = Projected(scope, "project_key", Project(scope, "key", x, inner)),
                    .value = HeadDropout(scope, value, config_.dropout(), config_.head_size())},
                   {});
-    return FromHeads(scope, "output", mixed, width);
+    return ProjectOutput(scope, mixed, width);
   }
 
  private:

@@ -41,10 +41,10 @@ class LocalAttention final : public TokenMixer {
     const Shape shape = scope.TypeOf(input.x).shape;
     const AttentionMask all = AttentionMask::Within(input.segments, {}, input.causal);
     const auto project = [&](const Scope& by, const std::string& name) {
-      const AttentionOperands operands{.query = ProjectQuery(by, heads(), input.x),
-                                       .key = ProjectKey(by, heads(), input.x),
+      const AttentionOperands operands{.query = ProjectQuery(by, HeadsOf(config_), input.x),
+                                       .key = ProjectKey(by, HeadsOf(config_), input.x),
                                        .relative_bias = input.relative_bias,
-                                       .value = ProjectValue(by, heads(), input.x)};
+                                       .value = ProjectValue(by, HeadsOf(config_), input.x)};
       Remember(scope, input, name + "key", operands.key);
       Remember(scope, input, name + "value", operands.value);
       return operands;
@@ -66,10 +66,11 @@ class LocalAttention final : public TokenMixer {
     const AttentionMask all{.query_start = step.start, .causal = true};
     const auto attend = [&](const Scope& by, const std::string& name, const AttentionMask& mask) {
       const AttentionOperands operands{
-          .query = ProjectQuery(by, heads(), step.x),
-          .key = Remember(scope, step, name + "key", ProjectKey(by, heads(), step.x)),
+          .query = ProjectQuery(by, HeadsOf(config_), step.x),
+          .key = Remember(scope, step, name + "key", ProjectKey(by, HeadsOf(config_), step.x)),
           .relative_bias = step.relative_bias,
-          .value = Remember(scope, step, name + "value", ProjectValue(by, heads(), step.x))};
+          .value =
+              Remember(scope, step, name + "value", ProjectValue(by, HeadsOf(config_), step.x))};
       return Attention(scope, config_.heads(), operands, mask);
     };
     Value mixed = attend(scope, "", Window(all));
@@ -82,8 +83,6 @@ class LocalAttention final : public TokenMixer {
   }
 
  private:
-  Heads heads() const { return {config_.heads(), config_.head_size(), config_.dropout()}; }
-
   AttentionMask Window(AttentionMask mask) const {
     mask.window = config_.radius();
     mask.dilation = config_.dilation();

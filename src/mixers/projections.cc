@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mixers/projections.h"
 
+#include <cmath>
+
 #include "nn/layers.h"
 
 namespace syntra {
 
+Value Project(const Scope& scope, const std::string& name, Value x, int64_t columns,
+              double factor) {
+  const auto width = static_cast<double>(scope.TypeOf(x).shape[-1]);
+  return Linear(scope, name, x,
+                {columns, {"embed", "joined_kv"}, Initializer::Normal(factor / std::sqrt(width))});
+}
+
 Value ProjectQuery(const Scope& scope, const Heads& heads, Value x) {
-  return QueryProjection(scope, x, heads.count, heads.size);
+  const auto rows = static_cast<double>(scope.TypeOf(x).shape[-1] * heads.size);
+  return Linear(
+      scope, "query", x,
+      {heads.columns(), {"embed", "joined_kv"}, Initializer::Normal(1 / std::sqrt(rows))});
 }
 
 Value ProjectKey(const Scope& scope, const Heads& heads, Value x) {
-  return ToHeads(scope, "key", x, heads.columns());
+  return Project(scope, "key", x, heads.columns());
 }
 
 Value ProjectValue(const Scope& scope, const Heads& heads, Value x) {
-  return HeadDropout(scope, ToHeads(scope, "value", x, heads.columns()), heads.dropout, heads.size);
+  const Value value = Project(scope, "value", x, heads.columns());
+  return HeadDropout(scope, value, heads.dropout, heads.size);
 }
 
 Value ProjectOutput(const Scope& scope, Value mixed, int64_t width) {
-  return FromHeads(scope, "output", mixed, width);
+  const auto columns = static_cast<double>(scope.TypeOf(mixed).shape[-1]);
+  return Linear(scope, "output", mixed,
+                {width, {"joined_kv", "embed"}, Initializer::Normal(1 / std::sqrt(columns))});
 }
 
 }  // namespace syntra

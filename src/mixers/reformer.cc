@@ -61,8 +61,8 @@ class Reformer final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;
     const auto padded = [&](Value x) { return PadToMultiple(scope, x, config_.chunk_length()); };
-    Value query = ProjectQuery(scope, heads(), input.x);
-    Value value = ProjectValue(scope, heads(), input.x);
+    Value query = ProjectQuery(scope, HeadsOf(config_), input.x);
+    Value value = ProjectValue(scope, HeadsOf(config_), input.x);
     Remember(scope, input, "query", query);
     Remember(scope, input, "value", value);
     query = padded(query);
@@ -86,12 +86,13 @@ class Reformer final : public TokenMixer {
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
     const Shape shape = scope.TypeOf(step.x).shape;
     const int64_t count = config_.heads(), rounds = config_.rounds();
-    const Value query = ProjectQuery(scope, heads(), step.x);
+    const Value query = ProjectQuery(scope, HeadsOf(config_), step.x);
     // The ids as in a whole sequence, which is segment 1.
     const Value own = AffineMap(scope, Buckets(scope, query), 1, config_.buckets());
     const Value ids = InHeads(scope, Remember(scope, step, "ids", IdRows(scope, own)), count);
     const Value queries = Remember(scope, step, "query", query);
-    const Value values = Remember(scope, step, "value", ProjectValue(scope, heads(), step.x));
+    const Value values =
+        Remember(scope, step, "value", ProjectValue(scope, HeadsOf(config_), step.x));
 
     const auto of_heads = [&](Value x) {
       return Transpose(scope, InHeads(scope, x, count), {0, 2, 1, 3});
@@ -115,8 +116,6 @@ class Reformer final : public TokenMixer {
   struct Round {
     Value mixed, log_sum_exp;
   };
-
-  Heads heads() const { return {config_.heads(), config_.head_size(), config_.dropout()}; }
 
   // The bucket of every position in every round, f32 [B, H, R, T].
   Value Buckets(const Scope& scope, Value query) const {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "mixers/chunked_attention.h"
-#include "nn/layers.h"
+#include "mixers/projections.h"
 #include "nn/sinusoids.h"
 #include "nn/tensors.h"
 
@@ -62,9 +62,9 @@ class Retention final : public TokenMixer {
   ChunkedOperands Operands(const Scope& scope, Value x, Value angles) const {
     const int64_t inner = int64_t{config_.heads()} * config_.head_size();
     const double factor = 1 / std::sqrt(static_cast<double>(config_.head_size()));
-    return {.query = Rotated(scope, ToHeads(scope, "query", x, inner), angles),
-            .key = Rotated(scope, ToHeads(scope, "key", x, inner, factor), angles),
-            .value = ToHeads(scope, "value", x, int64_t{config_.heads()} * config_.value_size())};
+    return {.query = Rotated(scope, Project(scope, "query", x, inner), angles),
+            .key = Rotated(scope, Project(scope, "key", x, inner, factor), angles),
+            .value = Project(scope, "value", x, int64_t{config_.heads()} * config_.value_size())};
   }
 
   // Columns n and n + K / 2 of a head, as a complex number, times exp(i angle).
@@ -101,9 +101,9 @@ class Retention final : public TokenMixer {
     const Value normed = scope.program().Record(
         "layer_norm", {{"epsilon", kNormEpsilon}},
         {InHeads(scope, mixed, config_.heads()), constant(1), constant(0)})[0];
-    const Value gate = Activation(scope, "silu", ToHeads(scope, "gate", x, config_.heads() * size));
-    return FromHeads(scope, "output", Multiply(scope, Joined(scope, normed), gate),
-                     scope.TypeOf(x).shape[2]);
+    const Value gate = Activation(scope, "silu", Project(scope, "gate", x, config_.heads() * size));
+    return ProjectOutput(scope, Multiply(scope, Joined(scope, normed), gate),
+                         scope.TypeOf(x).shape[2]);
   }
 
   RetentionConfig config_;

@@ -46,8 +46,9 @@ class Sinkhorn final : public TokenMixer {
     const Value mask = Blocks(scope, Reshape(scope, there, {shape[0], shape[1], 1}));
     const Value readable = Readable(scope, mask, input.causal);
     const Value sorting = Sorting(scope, x, readable, input.causal);
-    const Value query = InBlocks(scope, ProjectQuery(scope, heads(), input.x));
-    const Value key = ProjectKey(scope, heads(), x), value = ProjectValue(scope, heads(), x);
+    const Value query = InBlocks(scope, ProjectQuery(scope, HeadsOf(config_), input.x));
+    const Value key = ProjectKey(scope, HeadsOf(config_), x);
+    const Value value = ProjectValue(scope, HeadsOf(config_), x);
     Remember(scope, input, "input", x);
     Remember(scope, input, "key", key);
     Remember(scope, input, "value", value);
@@ -88,20 +89,18 @@ class Sinkhorn final : public TokenMixer {
                          {Own(scope, of_block(all)),
                           Own(scope, BatchProduct(scope, row, all, scope.TypeOf(all).dtype))});
     };
-    const Value query = ProjectQuery(scope, heads(), step.x);
+    const Value query = ProjectQuery(scope, HeadsOf(config_), step.x);
     const Value mixed =
         Attention(scope, 1,
                   {.query = Reshape(scope, query, {batch * count, 1, config_.head_size()}),
-                   .key = both("key", ProjectKey(scope, heads(), step.x)),
+                   .key = both("key", ProjectKey(scope, HeadsOf(config_), step.x)),
                    .relative_bias = StepBias(scope, step),
-                   .value = both("value", ProjectValue(scope, heads(), step.x))},
+                   .value = both("value", ProjectValue(scope, HeadsOf(config_), step.x))},
                   {});
     return Output(scope, mixed, scope.TypeOf(step.x).shape);
   }
 
  private:
-  Heads heads() const { return {config_.heads(), config_.head_size(), config_.dropout()}; }
-
   // [B, T, C] as [B, N, b * C].
   Value Blocks(const Scope& scope, Value x) const {
     const int64_t size = config_.block_size();

@@ -35,26 +35,6 @@ Value LinearRelu(const Scope& scope, const std::string& name, Value x, const Lin
   return Product(scope, "matmul_relu", name, x, spec);
 }
 
-Value ToHeads(const Scope& scope, const std::string& name, Value x, int64_t inner, double factor) {
-  const auto width = static_cast<double>(scope.TypeOf(x).shape[-1]);
-  return Linear(scope, name, x,
-                {inner, {"embed", "joined_kv"}, Initializer::Normal(factor / std::sqrt(width))});
-}
-
-Value FromHeads(const Scope& scope, const std::string& name, Value x, int64_t width) {
-  const auto inner = static_cast<double>(scope.TypeOf(x).shape[-1]);
-  return Linear(scope, name, x,
-                {width, {"joined_kv", "embed"}, Initializer::Normal(1 / std::sqrt(inner))});
-}
-
-Value QueryProjection(const Scope& scope, Value x, int64_t heads, int64_t head_size) {
-  const int64_t width = scope.TypeOf(x).shape[-1];
-  return Linear(scope, "query", x,
-                {heads * head_size,
-                 {"embed", "joined_kv"},
-                 Initializer::Normal(1 / std::sqrt(static_cast<double>(width * head_size)))});
-}
-
 Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis) {
   const int64_t width = scope.TypeOf(x).shape[-1];
   const Value bias = scope.Parameter(name, {width}, {axis}, Initializer::Constant(0));

@@ -19,17 +19,6 @@ Value Linear(const Scope& scope, const std::string& name, Value x, const LinearS
 // max(x W, 0).
 Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
 
-// Projections of x to heads, [B, T, D] -> [B, T, inner], and back, [B, T, inner] -> [B, T, width]:
-// W is normal with deviation (rows of W)^-1/2 at first, times `factor`.
-Value ToHeads(const Scope& scope, const std::string& name, Value x, int64_t inner,
-              double factor = 1);
-Value FromHeads(const Scope& scope, const std::string& name, Value x, int64_t width);
-
-// The query projection of a dot product, the parameter "query", [B, T, heads * head_size]. Its
-// first weights have deviation (D head_size)^-1/2, which includes the factor head_size^-1/2 of
-// dot-product attention (T5).
-Value QueryProjection(const Scope& scope, Value x, int64_t heads, int64_t head_size);
-
 // x + b, b being the parameter `name` of this scope, [width of x], zero at first.
 Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis);
 

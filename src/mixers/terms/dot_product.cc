@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // q_i . k_j, the Transformer's score ("Vanilla"). The factor 1/sqrt(K) is in the initial weights of
 // the query (T5).
+#include "mixers/projections.h"
 #include "mixers/score_term.h"
-#include "nn/layers.h"
 
 namespace syntra {
 namespace {
@@ -12,7 +12,7 @@ TermTraits Traits(const ScoreTerm&) { return {.operands = TermOperands::kProduct
 void Build(const Scope& scope, const ScoreTerm&, const TermInput& input,
            AttentionOperands& operands) {
   operands.query = input.Gated(scope, input.query_projection);
-  operands.key = ToHeads(scope, "key", input.x, input.key_value_heads * input.head_size);
+  operands.key = Project(scope, "key", input.x, input.key_value_heads * input.head_size);
 }
 
 }  // namespace
