@@ -54,8 +54,8 @@ class EvaluateHook : public Hook {
               double seconds) {
     run_.chief->lock.CheckHeld();
     run_.chief->progress->Evaluated(seconds);
-    run_.chief->RecordEvent("evaluation", step, {{"seconds", seconds}});
-    run_.chief->Record(step, values);
+    run_.chief->records->WriteEvent("evaluation", step, {{"seconds", seconds}});
+    run_.chief->records->Write(step, values);
     for (const std::string& summary : summaries) {
       const bool last = &summary == &summaries.back();
       Log().info("step {}: {}{}", WithThousands(step), summary,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -35,14 +34,9 @@ class LogHook : public Hook {
     DescribeRun(run_.directory, run_.identity.run_id, config, run_.ranks.size(),
                 run_.identity.initial);
     const ResumePoint resumed{step, EvaluatesAt(step, config)};
-    run_.chief->metrics.emplace(run_.directory.metrics(), resumed);
-    run_.chief->events.emplace(run_.directory.events());
-    if (config.evaluation().samples() > 0 || Exists(run_.directory.samples())) {
-      run_.chief->samples.emplace(run_.directory.samples(), resumed);
-    }
-    run_.chief->tensorboard.emplace(run_.directory.tensorboard(), step + 1);
-    StartPrometheus();
-    RecordStart(step, run_.hosts.front());
+    run_.chief->records.emplace(run_.directory, run_.identity.run_id, config, resumed);
+    run_.chief->records->WriteStart(step, SecondsSince(run_.started),
+                                    {{"ranks", run_.ranks.size()}, {"host", run_.hosts.front()}});
     run_.chief->progress.emplace(ProgressOptions{.steps = config.train().steps(),
                                                  .log_every = config.train().log_every(),
                                                  .evaluate_every = config.evaluation().every(),
@@ -63,34 +57,9 @@ class LogHook : public Hook {
   bool ReadsParametersAfter(const StepReport&) const override { return false; }
 
  private:
-  void StartPrometheus() {
-    const std::string name = run_.directory.name();
-    PrometheusFile& file = run_.chief->prometheus.emplace(
-        run_.directory.prometheus(),
-        PrometheusFile::Labels{{"run", name}, {"run_id", run_.identity.run_id}});
-    file.Set("target_steps", static_cast<double>(run_.config.train().steps()));
-    for (const auto& [event, count] : run_.chief->events->earlier()) file.Count(event, count);
-  }
-
-  // The lost steps and the idle time can be recorded only now: the lines that told of them are
-  // gone.
-  void RecordStart(int64_t step, const std::string& host) {
-    const Chief& chief = *run_.chief;
-    const double seconds = SecondsSince(run_.started);
-    Json facts{{"ranks", run_.ranks.size()}, {"host", host}, {"seconds", seconds}};
-    const double last_sign = std::fmax(chief.metrics->last_time(), chief.events->last_time());
-    if (std::isfinite(last_sign)) {
-      const double idle = UnixSeconds() - seconds - last_sign;
-      facts.update({{"lost_steps", chief.metrics->lost().steps},
-                    {"lost_seconds", chief.metrics->lost().seconds},
-                    {"idle_seconds", std::max(0.0, idle)}});
-    }
-    run_.chief->RecordEvent("start", step, facts);
-  }
-
   void Report(const StepReport& report) {
     const StepResult& result = report.result;
-    if (result.skipped) run_.chief->RecordEvent("skip", report.step);
+    if (result.skipped) run_.chief->records->WriteEvent("skip", report.step);
     run_.chief->progress->Step(
         {.step = report.step,
          .loss = result.sums.PerToken(),
@@ -115,7 +84,7 @@ class LogHook : public Hook {
     }
     AddRanks(result.rank_seconds, &values);
     if (state_.replica.model().ponders()) values.push_back({"ponder_loss", result.sums.penalty});
-    run_.chief->Record(report.step, values);
+    run_.chief->records->Write(report.step, values);
   }
 
   // Which rank the others waited for, and for how long.

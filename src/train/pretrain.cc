@@ -66,11 +66,11 @@ class SampleWriter : public Evaluator {
   void Write(int64_t step) {
     run_.chief->lock.CheckHeld();
     for (const ValidationSample& sample : samples_) {
-      run_.chief->samples->Write({.step = step,
-                                  .example = sample.example,
-                                  .input = SampleText(tokenizer_, sample.request.ids),
-                                  .target = SampleText(tokenizer_, sample.target),
-                                  .output = SampleText(tokenizer_, sample.output)});
+      run_.chief->records->WriteSample({.step = step,
+                                        .example = sample.example,
+                                        .input = SampleText(tokenizer_, sample.request.ids),
+                                        .target = SampleText(tokenizer_, sample.target),
+                                        .output = SampleText(tokenizer_, sample.output)});
     }
   }
 

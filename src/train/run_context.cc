@@ -23,20 +23,6 @@ double SecondsUntilStop(double minutes) {
 
 }  // namespace
 
-void Chief::Record(int64_t step, const NamedValues& values) {
-  metrics->Write(step, values);
-  // An evaluation that is made again has the same values, and TensorBoard has them from before.
-  if (!metrics->repeats_evaluation(step)) tensorboard->Write(step, values);
-  prometheus->Set("step", static_cast<double>(step));
-  prometheus->Set(values);
-  prometheus->WriteIfDue();
-}
-
-void Chief::RecordEvent(const std::string& event, int64_t step, const Json& facts) {
-  events->Write(event, step, facts);
-  prometheus->Count(event);
-}
-
 RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backend,
                        Watchdog& watchdog, PassedPreflight preflight)
     : config(config),

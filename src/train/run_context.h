@@ -12,40 +12,27 @@
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
-#include "run/event_file.h"
-#include "run/event_log.h"
-#include "run/metrics_log.h"
 #include "run/progress.h"
-#include "run/prometheus_file.h"
 #include "run/requests.h"
 #include "run/run_lock.h"
 #include "run/run_status.h"
-#include "run/sample_log.h"
 #include "run/trace.h"
 #include "run/watchdog.h"
 #include "train/preflight.h"
 #include "train/run_directory.h"
+#include "train/run_records.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 
-// Rank 0 also owns the directory: its lock, its status, its metrics; and it draws the progress.
+// Rank 0 also owns the directory: its lock, its status, its records; and it draws the progress.
 struct Chief {
   explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
   RunLock lock;  // checked before anything is written
   RunStatus status;
-  // Opened once it is known at which step the run stands.
-  std::optional<MetricsLog> metrics;
-  std::optional<EventLog> events;
-  std::optional<SampleLog> samples;  // with evaluation.samples, or where a file is left of it
-  std::optional<EventFile> tensorboard;
-  std::optional<PrometheusFile> prometheus;
+  // Both are absent until it is known at which step the run stands.
+  std::optional<RunRecords> records;
   std::optional<Progress> progress;
-
-  // Records the numbers of a step or an evaluation for programs, TensorBoard and Prometheus.
-  void Record(int64_t step, const NamedValues& values);
-  // Records an event of the run (event_log.h).
-  void RecordEvent(const std::string& event, int64_t step, const Json& facts = Json::object());
 };
 
 struct RunContext {

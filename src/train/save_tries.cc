@@ -21,7 +21,8 @@ bool SaveTries::Try(int64_t step, bool must_succeed, const std::function<void()>
     if (failure.code == ExitCode::kLocked) throw;  // the directory is another run's
     ++failed_in_a_row_;
     const double waited = std::exchange(waited_, 0) + SecondsSince(start);
-    run_.chief->RecordEvent("save_failed", step, {{"seconds", waited}, {"error", failure.message}});
+    run_.chief->records->WriteEvent("save_failed", step,
+                                    {{"seconds", waited}, {"error", failure.message}});
     if (failure.code == ExitCode::kDiverged) {
       if (run_.ranks.size() == 1) throw;
       diverged_ = failure.message;  // the others learn it after this step
@@ -37,7 +38,7 @@ bool SaveTries::Try(int64_t step, bool must_succeed, const std::function<void()>
 void SaveTries::Succeeded(int64_t step) {
   failed_in_a_row_ = 0;
   run_.chief->status.Progress(step);
-  run_.chief->RecordEvent("save", step, {{"seconds", std::exchange(waited_, 0)}});
+  run_.chief->records->WriteEvent("save", step, {{"seconds", std::exchange(waited_, 0)}});
 }
 
 }  // namespace syntra

@@ -49,7 +49,7 @@ bool SaveWriter::BeginWhole(SaveMode mode) {
   run_.chief->lock.CheckHeld();
   return Try(mode, [&] {
     saving_ = Launch(mode, [this, position = Position(), state = StateToWrite(mode)] {
-      SyncRecords();
+      run_.chief->records->Sync();
       SaveSnapshot(run_.directory.checkpoints(), run_.identity, position, state,
                    OptionsOf(run_.config, run_.chief->lock));
     });
@@ -100,7 +100,7 @@ void SaveWriter::BeginCommit(SaveMode mode) {
   tries_.AddWait(SecondsSince(start));
   const bool begun = Try(mode, [&] {
     saving_ = Launch(mode, [this, answers] {
-      SyncRecords();
+      run_.chief->records->Sync();
       shared_.Commit(answers);
     });
   });
@@ -125,12 +125,6 @@ void SaveWriter::FinishAlone() {
 }
 
 bool SaveWriter::TakeFailure() { return std::exchange(failed_, false); }
-
-void SaveWriter::SyncRecords() const {
-  run_.chief->metrics->Sync();
-  run_.chief->events->Sync();
-  if (run_.chief->samples) run_.chief->samples->Sync();
-}
 
 RunPosition SaveWriter::Position() const {
   return {.step = step_,

@@ -64,8 +64,6 @@ class SaveWriter {
   bool Try(SaveMode mode, const std::function<void()>& work) {
     return tries_.Try(step_, mode == SaveMode::kMustSucceed, work);
   }
-  // The run that continues from the checkpoint keeps the lines up to there.
-  void SyncRecords() const;
   RunPosition Position() const;
 
   RunContext& run_;

@@ -57,8 +57,8 @@ bool TestAnswers::Answer(RunContext& run, int64_t step, const Task& task, Answer
     if (!run.is_chief()) continue;
     run.chief->lock.CheckHeld();
     Write(task, *split, *answers, left_out);
-    run.chief->RecordEvent("evaluation", step,
-                           {{"seconds", SecondsSince(start)}, {"split", split->name}});
+    run.chief->records->WriteEvent("evaluation", step,
+                                   {{"seconds", SecondsSince(start)}, {"split", split->name}});
   }
   return true;
 }

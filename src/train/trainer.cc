@@ -270,12 +270,13 @@ ExitCode Trainer::TrainFromNewest() {
 // Never throws, and writes nothing where another run may have begun.
 void Trainer::RecordFailure() noexcept {
   try {
-    if (!run_.is_chief() || !run_.chief->prometheus) return;
+    if (!run_.is_chief() || !run_.chief->records) return;
     run_.chief->lock.CheckHeld();
     const Failure failure = CurrentFailure();
-    run_.chief->RecordEvent("failed", state_ ? state_->step : 0,
-                            {{"code", static_cast<int>(failure.code)}, {"error", failure.message}});
-    run_.chief->prometheus->Write();
+    run_.chief->records->WriteEvent(
+        "failed", state_ ? state_->step : 0,
+        {{"code", static_cast<int>(failure.code)}, {"error", failure.message}});
+    run_.chief->records->WritePrometheus();
   } catch (...) {  // the failure itself is what people must see
   }
 }
@@ -286,11 +287,9 @@ void Trainer::RecordEnd() {
   chief.lock.CheckHeld();
   chief.progress.reset();
   // A run that counts as done never writes its last lines again.
-  chief.metrics->Sync();
-  chief.RecordEvent(done ? "done" : "stop", state_->step);
-  chief.prometheus->Write();
-  chief.events->Sync();
-  if (chief.samples) chief.samples->Sync();
+  chief.records->WriteEvent(done ? "done" : "stop", state_->step);
+  chief.records->Sync();
+  chief.records->WritePrometheus();
   const bool by_time = run_.requests->stopped_by_time();
   chief.status.Stop(state_->step, done      ? Ending::kDone
                                   : by_time ? Ending::kOutOfTime
@@ -379,7 +378,7 @@ void Trainer::GoBack(const Divergence& divergence) {
   if (to >= state_->step) give_up("There is no earlier checkpoint to go back to");
   if (run_.is_chief()) {
     RemoveCheckpointsAfter(root, to);
-    run_.chief->RecordEvent("rollback", state_->step, {{"to", to}});
+    run_.chief->records->WriteEvent("rollback", state_->step, {{"to", to}});
   }
   run_.started = Clock::now();
   rolled_back_ = state_->rollbacks;
