@@ -92,9 +92,7 @@ class Checks {
     const std::string text = ScheduleConfig::Kind_Name(schedule.kind());
     const int64_t steps = config_.train().steps(), warmup = schedule.warmup_steps();
     // Schedules that fall to a final rate are refused in that case, and RSQRT does not rise.
-    const bool may_only_rise = schedule.kind() == ScheduleConfig::CONSTANT ||
-                               schedule.kind() == ScheduleConfig::INVERSE_SQRT;
-    if (!may_only_rise || warmup < steps) return text;
+    if (schedule.kind() == ScheduleConfig::RSQRT || warmup < steps) return text;
     return {fmt::format("{} rises to its rate {} over warmup_steps {}, but the run ends after {} "
                         "steps; set optimizer.schedule.warmup_steps to fewer",
                         text, schedule.rate(), warmup, steps),
