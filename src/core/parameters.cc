@@ -47,19 +47,19 @@ int64_t ParameterStore::trainable_element_count() const {
 
 // The first parameter embeds the inputs: its gradient is complete when all others are, and nothing
 // hides what is summed from then on. So all of it is one sum, and what comes just before is short.
-std::vector<ElementRange> ParameterStore::Pieces(int64_t piece_elements) const {
+std::vector<ElementRange> ParameterStore::Buckets(int64_t bucket_elements) const {
   const int64_t first = parameters_.empty() ? 0 : parameters_.front().shape.size();
-  const int64_t largest = RoundUp(piece_elements, ranks_), least = RoundUp(largest / 8, ranks_);
-  std::vector<ElementRange> pieces;
+  const int64_t largest = RoundUp(bucket_elements, ranks_), least = RoundUp(largest / 8, ranks_);
+  std::vector<ElementRange> buckets;
   int64_t end = arena_elements();
-  while (piece_elements > 0 && end - RoundUp(first, ranks_) > least) {
+  while (bucket_elements > 0 && end - RoundUp(first, ranks_) > least) {
     const int64_t half = RoundUp((end - RoundUp(first, ranks_)) / 2, ranks_);
     const int64_t size = std::clamp(half, least, largest);
-    pieces.push_back({end - size, end});
+    buckets.push_back({end - size, end});
     end -= size;
   }
-  pieces.push_back({0, end});
-  return pieces;
+  buckets.push_back({0, end});
+  return buckets;
 }
 
 void Initialize(const ParameterSpec& parameter, uint64_t seed, std::span<float> values) {

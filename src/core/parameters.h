@@ -103,10 +103,10 @@ class ParameterStore {
   }
   // Pads the arena so that `ranks` ranks can share it equally.
   void ShareEqually(int ranks) { ranks_ = ranks; }
-  // The arena cut into pieces from its end on, as the backward half fills it; 0: a single piece. A
-  // piece has about `piece_elements` elements at most. Pieces shrink towards the first parameter,
-  // which lies whole in the last piece.
-  std::vector<ElementRange> Pieces(int64_t piece_elements) const;
+  // The arena cut into buckets from its end on, as the backward half fills it; 0: a single bucket.
+  // A bucket has about `bucket_elements` elements at most. Buckets shrink towards the first
+  // parameter, which lies whole in the last bucket.
+  std::vector<ElementRange> Buckets(int64_t bucket_elements) const;
 
   // The arena of gradients ends with sums over the examples of a step. Like gradients, they are
   // added over micro-batches and ranks. Each takes kSumElements elements, after arena_elements().

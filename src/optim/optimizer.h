@@ -91,7 +91,7 @@ class Optimizer {
 };
 
 // An optimizer of these parts of the arena of parameters, in the order in which their gradients are
-// there: its pieces, or what a rank updates of them (shares.h). The parameters must outlive it.
+// there: its buckets, or what a rank updates of them (shares.h). The parameters must outlive it.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
                                          std::span<const ElementRange> parts);

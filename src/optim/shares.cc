@@ -59,21 +59,21 @@ UpdateGrain GrainOf(const OptimizerConfig& config) {
   return config.kind() == OptimizerConfig::ADAMW ? UpdateGrain::kElement : UpdateGrain::kTensor;
 }
 
-std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
-                                      int ranks, int64_t piece_elements) {
+std::vector<SharedBucket> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
+                                       int ranks, int64_t bucket_elements) {
   std::optional<Shares> tensors;
   if (grain == UpdateGrain::kTensor) tensors = WholeTensors(parameters, ranks);
-  std::vector<SharedPiece> pieces;
-  for (const ElementRange& piece : parameters.Pieces(piece_elements)) {
-    pieces.push_back({piece, tensors ? tensors->Within(piece.begin, piece.end)
-                                     : EqualParts(piece.size(), ranks)});
+  std::vector<SharedBucket> buckets;
+  for (const ElementRange& bucket : parameters.Buckets(bucket_elements)) {
+    buckets.push_back({bucket, tensors ? tensors->Within(bucket.begin, bucket.end)
+                                       : EqualParts(bucket.size(), ranks)});
   }
-  return pieces;
+  return buckets;
 }
 
-std::vector<ElementRange> PartsOf(std::span<const SharedPiece> pieces, int rank) {
+std::vector<ElementRange> PartsOf(std::span<const SharedBucket> buckets, int rank) {
   std::vector<ElementRange> parts;
-  for (const auto& [elements, shares] : pieces) {
+  for (const auto& [elements, shares] : buckets) {
     parts.push_back({elements.begin + shares.begin(rank), elements.begin + shares.end(rank)});
   }
   return parts;

@@ -17,21 +17,21 @@ namespace syntra {
 enum class UpdateGrain { kElement, kTensor };
 UpdateGrain GrainOf(const OptimizerConfig& config);
 
-// A piece of the arena of parameters, and which part of it each rank updates.
-struct SharedPiece {
+// A bucket of the arena of parameters, and which part of it each rank updates.
+struct SharedBucket {
   ElementRange elements;
   Shares shares;  // of these
 };
 
-// The pieces in which gradients are summed (ParameterStore::Pieces), shared by `ranks` ranks. With
-// kElement the ranks have equal parts of every piece, if the arena was made for that number of
-// ranks (ParameterStore::ShareEqually). With kTensor a rank has tensors that are neighbours in the
-// arena, and the largest share of the arena is as small as it can be.
-std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
-                                      int ranks, int64_t piece_elements);
+// The buckets in which gradients are summed (ParameterStore::Buckets), shared by `ranks` ranks.
+// With kElement the ranks have equal parts of every bucket, if the arena was made for that number
+// of ranks (ParameterStore::ShareEqually). With kTensor a rank has tensors that are neighbours in
+// the arena, and the largest share of the arena is as small as it can be.
+std::vector<SharedBucket> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
+                                       int ranks, int64_t bucket_elements);
 
-// The part of each piece that a rank updates; empty where it updates nothing of the piece.
-std::vector<ElementRange> PartsOf(std::span<const SharedPiece> pieces, int rank);
+// The part of each bucket that a rank updates; empty where it updates nothing of the bucket.
+std::vector<ElementRange> PartsOf(std::span<const SharedBucket> buckets, int rank);
 
 // Ranges that do not overlap in the order of the arena; neighbours are one, empty ones are none.
 std::vector<ElementRange> Joined(std::vector<ElementRange> ranges);

@@ -13,11 +13,13 @@ namespace syntra {
 namespace {
 
 // 64 MiB: by the figures of configs/clusters latency is a tenth of the sum over 8 GPUs of a node,
-// and a quarter over 16 nodes. What nothing hides does not follow from it (ParameterStore::Pieces).
+// and a quarter over 16 nodes. What nothing hides does not follow from it
+// (ParameterStore::Buckets).
 constexpr int64_t kBucketElements = (int64_t{64} << 20) / sizeof(float);
 
-// 4 MiB: a ring passes shares of a piece from rank to rank, and with short ones its latency is most
-// of its time. Megatron-LM's distributed optimizer has this rule, too: a million parameters a rank.
+// 4 MiB: a ring passes shares of a bucket from rank to rank, and with short ones its latency is
+// most of its time. Megatron-LM's distributed optimizer has this rule, too: a million parameters a
+// rank.
 constexpr int64_t kLeastShare = (int64_t{4} << 20) / sizeof(float);
 
 // Whether the ranks' micro-batches are subtrees of the tree over all `leaves` of a step.
@@ -85,8 +87,8 @@ std::vector<int64_t> BatchPartition::MixedMicroBatches(int rank) const {
 }
 
 int64_t BucketElements(const TrainConfig& config, int ranks, bool on_host) {
-  const bool in_pieces = config.reduction() == TrainConfig::FAST && ranks > 1 && !on_host;
-  if (!in_pieces) return 0;
+  const bool in_buckets = config.reduction() == TrainConfig::FAST && ranks > 1 && !on_host;
+  if (!in_buckets) return 0;
   if (config.sharding() == TrainConfig::NONE) return kBucketElements;
   return std::max(kBucketElements, ranks * kLeastShare);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks share a batch, and in which pieces they sum gradients.
+// How the ranks share a batch, and in which buckets they sum gradients.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct BatchPartition {
   static BatchPartition Of(const TrainConfig& config, int ranks);
 };
 
-// The elements of the pieces in which ranks add gradients while others are being computed; 0: all
+// The elements of the buckets in which ranks add gradients while others are being computed; 0: all
 // at once, as on the host and with the reduction EXACT. Ranks that share the optimizer's state can
-// share each piece equally.
+// share each bucket equally.
 int64_t BucketElements(const TrainConfig& config, int ranks, bool on_host);
 
 }  // namespace syntra

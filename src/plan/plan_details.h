@@ -25,8 +25,8 @@ struct ShareSizes {
   int64_t updated = 0;                  // of their elements
   double optimizer_bytes = 0;
 };
-// The share of each rank. GPUs' shares are as large as those of CPUs, but have a part in each piece
-// of the gradients.
+// The share of each rank. GPUs' shares are as large as those of CPUs, but have a part in each
+// bucket of the gradients.
 std::vector<ShareSizes> SharesOf(const TrainingPlan& plan);
 
 }  // namespace syntra

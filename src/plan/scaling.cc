@@ -40,16 +40,16 @@ double ComputeSeconds(const StepWork& work, const Share& share) {
          (work.flops / share.flops + work.weight_bytes / share.memory_bandwidth);
 }
 
-// To the ranks that update a piece, or back from them. NCCL scatters and gathers equal shares
+// To the ranks that update a bucket, or back from them. NCCL scatters and gathers equal shares
 // alone; others travel to and from their owners in one launch (dist/nccl.cc).
-double PieceSeconds(const GradientPiece& piece, const GpuNetwork& network, const Layout& layout) {
-  switch (piece.shares) {
-    case PieceShares::kNone:
-      return network.AllReduceSeconds(layout, piece.bytes);
-    case PieceShares::kEqual:
-      return network.ReduceScatterSeconds(layout, piece.bytes);
-    case PieceShares::kTensors:
-      return network.ReduceSeconds(layout, piece.bytes);
+double BucketSeconds(const BucketWork& bucket, const GpuNetwork& network, const Layout& layout) {
+  switch (bucket.shares) {
+    case BucketShares::kNone:
+      return network.AllReduceSeconds(layout, bucket.bytes);
+    case BucketShares::kEqual:
+      return network.ReduceScatterSeconds(layout, bucket.bytes);
+    case BucketShares::kTensors:
+      return network.ReduceSeconds(layout, bucket.bytes);
   }
   return NAN;
 }
@@ -67,28 +67,28 @@ void AddCommunicationOfHosts(const StepWork& work, const HostNetwork& hosts, con
   step->exposed_sums = step->sums;
 }
 
-// The norm of the gradients, a part of the update, reads each piece once it is summed.
+// The norm of the gradients, a part of the update, reads each bucket once it is summed.
 void AddCommunicationOfGpus(const StepWork& work, const GpuNetwork& gpus, double memory_bandwidth,
                             const Layout& layout, StepPrediction* step) {
   std::vector<double> seconds, norms;
-  for (const GradientPiece& piece : work.pieces) {
-    seconds.push_back(PieceSeconds(piece, gpus, layout));
-    norms.push_back(work.update_share * piece.bytes / memory_bandwidth);
-    if (piece.shares != PieceShares::kNone) step->gather += seconds.back();
+  for (const BucketWork& bucket : work.buckets) {
+    seconds.push_back(BucketSeconds(bucket, gpus, layout));
+    norms.push_back(work.update_share * bucket.bytes / memory_bandwidth);
+    if (bucket.shares != BucketShares::kNone) step->gather += seconds.back();
   }
   step->sums = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   step->exposed_sums =
-      ExposedSeconds(work.pieces, seconds, norms, step->backward / work.micro_batches);
+      ExposedSeconds(work.buckets, seconds, norms, step->backward / work.micro_batches);
   if (!work.sharded) return;
   // The update waits for the blocks' sums.
   double exposed = gpus.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes);
-  if (std::ranges::count(work.pieces, PieceShares::kTensors, &GradientPiece::shares) > 0) {
+  if (std::ranges::count(work.buckets, BucketShares::kTensors, &BucketWork::shares) > 0) {
     step->exposed_sums += gpus.ChainLatency(layout);
     exposed += gpus.ChainLatency(layout);
   }
   step->gather += exposed;
   step->exposed_gather =
-      exposed + WaitForPieces(work.pieces, seconds, step->forward / work.micro_batches);
+      exposed + WaitForBuckets(work.buckets, seconds, step->forward / work.micro_batches);
 }
 
 void AddCommunication(const StepWork& work, const Cluster& cluster, const Layout& layout,
@@ -127,28 +127,28 @@ double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& la
   return AloneSeconds(work, cluster, layout) / PredictStep(work, cluster, layout).seconds();
 }
 
-double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+double ExposedSeconds(std::span<const BucketWork> buckets, std::span<const double> seconds,
                       std::span<const double> work, double backward) {
   double summed = 0, worked = backward, waited = 0;  // the first two since that pass began
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    summed = std::max(summed, pieces[i].ready * backward) + seconds[i];
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    summed = std::max(summed, buckets[i].ready * backward) + seconds[i];
     waited += std::max(0.0, summed - worked);
     worked = std::max(worked, summed) + work[i];
   }
   return waited;
 }
 
-double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,
-                     double forward) {
+double WaitForBuckets(std::span<const BucketWork> buckets, std::span<const double> seconds,
+                      double forward) {
   std::vector<size_t> order;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].shares != PieceShares::kNone) order.push_back(i);
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (buckets[i].shares != BucketShares::kNone) order.push_back(i);
   }
-  std::ranges::sort(order, {}, [&](size_t i) { return pieces[i].place; });
+  std::ranges::sort(order, {}, [&](size_t i) { return buckets[i].place; });
   double gathered = 0, waited = 0;  // since the forward pass could begin
   for (const size_t i : order) {
     gathered += seconds[i];
-    waited = std::max(waited, gathered - pieces[i].needed * forward);
+    waited = std::max(waited, gathered - buckets[i].needed * forward);
   }
   return waited;
 }

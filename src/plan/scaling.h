@@ -4,12 +4,12 @@
 //
 // The order of events is that of train/step.cc:
 //
-//   GPUs      the last micro-batch's backward pass fills the pieces of the gradients in turn, and
+//   GPUs      the last micro-batch's backward pass fills the buckets of the gradients in turn, and
 //             NCCL sums one after another beside it; the norm of the gradients is made of each
-//             piece once it is summed, and the rest of the update waits for the norm
+//             bucket once it is summed, and the rest of the update waits for the norm
 //   CPUs      all gradients are summed once the backward pass is done
-//   sharding  each piece is scattered over the ranks that update it; a rank updates its shares; an
-//             all-gather of each piece brings all ranks the others': on GPUs one after another
+//   sharding  each bucket is scattered over the ranks that update it; a rank updates its shares; an
+//             all-gather of each bucket brings all ranks the others': on GPUs one after another
 //             beside the first micro-batch's forward half, which waits for each where it reads it
 //
 // Left out are data, evaluations, the share of the GPU that NCCL's kernels take from other kernels,
@@ -42,18 +42,18 @@ struct Cluster {
   bool has_gpus() const { return cores_per_node == 0; }
 };
 
-// Which part of a piece each rank updates: all have all of it, equal parts, or whole tensors.
-enum class PieceShares { kNone, kEqual, kTensors };
+// Which part of a bucket each rank updates: all have all of it, equal parts, or whole tensors.
+enum class BucketShares { kNone, kEqual, kTensors };
 
-// A piece of the gradients.
-struct GradientPiece {
+// A bucket of the gradients.
+struct BucketWork {
   double ready = 0;  // share of the backward pass after which it is complete
   // Where it is gathered, too: its place in the order of the gathers, and the share of the forward
   // pass that needs neither it nor those after it.
   int place = 0;
   double needed = 0;
   double bytes = 0;
-  PieceShares shares = PieceShares::kNone;
+  BucketShares shares = BucketShares::kNone;
 };
 
 // The work of one rank in a step, whatever the machine.
@@ -67,7 +67,7 @@ struct StepWork {
   bool sharded = false;     // ranks share the update
   double update_share = 1;  // the largest rank's part of an update
   double parameter_bytes = 0, gradient_bytes = 0;
-  std::vector<GradientPiece> pieces;  // in the order of their sums; empty: all at once
+  std::vector<BucketWork> buckets;  // in the order of their sums; empty: all at once
   // Bytes of a checkpoint, and how many of them the ranks share.
   double checkpoint_bytes = 0, shared_state_bytes = 0;
   bool asynchronous_saves = false;
@@ -94,16 +94,16 @@ StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const L
 // layout gives to it, divided by the predicted time of a step in the layout. 1 with one rank.
 double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// How many seconds the work on the summed pieces waits for their sums. The work begins after the
-// backward pass and takes the pieces in order; sums are made one after another, none before its
-// piece is complete. `seconds`: of each piece's sum. `work`: seconds of the work on each.
-double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+// How many seconds the work on the summed buckets waits for their sums. The work begins after the
+// backward pass and takes the buckets in order; sums are made one after another, none before its
+// bucket is complete. `seconds`: of each bucket's sum. `work`: seconds of the work on each.
+double ExposedSeconds(std::span<const BucketWork> buckets, std::span<const double> seconds,
                       std::span<const double> work, double backward);
 
-// How many seconds a forward pass waits for pieces that are gathered one after another, beginning
-// with the pass. `seconds`: of each piece's gather.
-double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,
-                     double forward);
+// How many seconds a forward pass waits for buckets that are gathered one after another, beginning
+// with the pass. `seconds`: of each bucket's gather.
+double WaitForBuckets(std::span<const BucketWork> buckets, std::span<const double> seconds,
+                      double forward);
 
 struct CheckpointPrediction {
   double write = 0;  // from the copy or the state to the end of the file

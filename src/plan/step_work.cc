@@ -18,34 +18,34 @@ std::vector<double> FlopsUpTo(const Program& program) {
   return sums;
 }
 
-// Where ranks share the update, the bucket is one of the pieces, or the step's sums.
-GradientPiece PieceOf(const GradientBucket& bucket, double ready,
-                      std::span<const SharedPiece> pieces) {
-  GradientPiece piece{.ready = ready, .bytes = BytesOf(bucket.end - bucket.begin)};
+// Where ranks share the update, the bucket is one of those that they share, or the step's sums.
+BucketWork BucketWorkOf(const GradientBucket& bucket, double ready,
+                        std::span<const SharedBucket> shared) {
+  BucketWork work{.ready = ready, .bytes = BytesOf(bucket.end - bucket.begin)};
   const ElementRange elements{bucket.begin, bucket.end};
-  const auto shared = std::ranges::find(pieces, elements, &SharedPiece::elements);
-  if (shared == pieces.end()) return piece;
-  piece.shares = shared->shares.are_equal() ? PieceShares::kEqual : PieceShares::kTensors;
-  piece.place = static_cast<int>(pieces.end() - shared) - 1;  // from the last to the first
-  return piece;
+  const auto found = std::ranges::find(shared, elements, &SharedBucket::elements);
+  if (found == shared.end()) return work;
+  work.shares = found->shares.are_equal() ? BucketShares::kEqual : BucketShares::kTensors;
+  work.place = static_cast<int>(shared.end() - found) - 1;  // from the last to the first
+  return work;
 }
 
 // In the order in which train/step.cc sums them.
-std::vector<GradientPiece> PiecesOf(const TrainingPlan& plan, const Program& program) {
+std::vector<BucketWork> BucketWorksOf(const TrainingPlan& plan, const Program& program) {
   const std::vector<double> flops = FlopsUpTo(program);
   const double before = flops[program.backward_begin];
   const double backward = flops.back() - before;
-  const std::vector<size_t> needed = plan.SharedPiecesNeeded(program);
-  std::vector<GradientPiece> pieces;
+  const std::vector<size_t> needed = plan.SharedBucketsNeeded(program);
+  std::vector<BucketWork> works;
   for (const GradientBucket& bucket : plan.BucketsOf(program)) {
     const double done = std::max(0.0, flops[bucket.ready] - before);
-    GradientPiece piece = PieceOf(bucket, done / backward, plan.shared_pieces());
-    if (piece.shares != PieceShares::kNone) piece.needed = flops[needed[piece.place]] / before;
-    pieces.push_back(piece);
+    BucketWork work = BucketWorkOf(bucket, done / backward, plan.shared_buckets());
+    if (work.shares != BucketShares::kNone) work.needed = flops[needed[work.place]] / before;
+    works.push_back(work);
   }
   // The last ones are summed when the program has ended.
-  if (!pieces.empty()) pieces.back().ready = 1;
-  return pieces;
+  if (!works.empty()) works.back().ready = 1;
+  return works;
 }
 
 // Read and written by an update of all parameters, as one rank alone would make it.
@@ -59,7 +59,7 @@ double UpdateBytes(const TrainingPlan& plan) {
 double LargestShare(const TrainingPlan& plan) {
   int64_t most = 0;
   for (int rank = 0; rank < plan.shards(); ++rank) {
-    most = std::max(most, CountOf(PartsOf(plan.shared_pieces(), rank)));
+    most = std::max(most, CountOf(PartsOf(plan.shared_buckets(), rank)));
   }
   return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
 }
@@ -88,7 +88,7 @@ StepWork StepWorkOf(const TrainingPlan& plan) {
     work.update_share = LargestShare(plan);
     work.shared_state_bytes = work.checkpoint_bytes - BytesOf(plan.parameters().element_count());
   }
-  work.pieces = PiecesOf(plan, *program);
+  work.buckets = BucketWorksOf(plan, *program);
   work.asynchronous_saves = plan.config().checkpoint().asynchronous();
   return work;
 }

@@ -36,7 +36,7 @@ TrainingPlan::TrainingPlan(const Config& config, const PlannedRanks& ranks)
       shape_(LargestShape(config_, partition_)),
       bucket_elements_(ranks.bucket_elements.value_or(
           BucketElements(config_.train(), ranks_, backend_.device().is_host()))),
-      pieces_(parameters().Pieces(bucket_elements_)),
+      buckets_(parameters().Buckets(bucket_elements_)),
       trainings_([this](const BatchShape& shape) {
         const TrainConfig& train = config_.train();
         return TrainingProgram(model(), parameters(), model_.activations(), shape,
@@ -46,7 +46,7 @@ TrainingPlan::TrainingPlan(const Config& config, const PlannedRanks& ranks)
                                    : ProgramBuilder::Join::kWithinRegions);
       }) {
   if (shards() > 1) {
-    shared_pieces_ =
+    shared_buckets_ =
         UpdateShares(parameters(), GrainOf(config_.optimizer()), shards(), bucket_elements_);
   }
 }
@@ -57,7 +57,7 @@ const TrainingPlan::Share& TrainingPlan::ShareOf(int rank) const {
 
 std::unique_ptr<const Optimizer> TrainingPlan::OptimizerOf(int rank) const {
   return MakeOptimizer(config_.optimizer(), parameters(),
-                       shards() == 1 ? pieces_ : PartsOf(shared_pieces_, rank));
+                       shards() == 1 ? buckets_ : PartsOf(shared_buckets_, rank));
 }
 
 const Optimizer& TrainingPlan::optimizer(int rank) const {
@@ -85,12 +85,12 @@ std::vector<GradientBucket> TrainingPlan::BucketsOf(const Program& training) con
   return GradientBuckets(training, parameters(), bucket_elements_);
 }
 
-std::vector<size_t> TrainingPlan::SharedPiecesNeeded(const Program& training) const {
-  std::vector<ElementRange> pieces;
-  for (auto piece = shared_pieces_.rbegin(); piece != shared_pieces_.rend(); ++piece) {
-    pieces.push_back(piece->elements);
+std::vector<size_t> TrainingPlan::SharedBucketsNeeded(const Program& training) const {
+  std::vector<ElementRange> buckets;
+  for (auto bucket = shared_buckets_.rbegin(); bucket != shared_buckets_.rend(); ++bucket) {
+    buckets.push_back(bucket->elements);
   }
-  return PiecesNeeded(training, pieces);
+  return BucketsNeeded(training, buckets);
 }
 
 std::vector<BatchShape> TrainingPlan::EvaluationShapes() const {

@@ -26,7 +26,7 @@ struct PlannedRanks {
   // The backend on which each rank computes. It decides the workspace of programs, and must outlive
   // the plan.
   Backend* backend = &CpuBackend();
-  // The elements of the pieces in which gradients are summed; unless set, BucketElements for the
+  // The elements of the buckets in which gradients are summed; unless set, BucketElements for the
   // backend's device. Tests set it, and predictions that plan GPUs which are not there.
   std::optional<int64_t> bucket_elements = {};
 };
@@ -49,13 +49,13 @@ class TrainingPlan {
   const Model& model() const { return model_.model(); }
   const ParameterStore& parameters() const { return model_.parameters(); }
 
-  // The pieces of the arena of parameters in which gradients are summed, in the order in which most
-  // programs complete them; or the whole arena.
-  const std::vector<ElementRange>& pieces() const { return pieces_; }
+  // The buckets of the arena of parameters in which gradients are summed, in the order in which
+  // most programs complete them; or the whole arena.
+  const std::vector<ElementRange>& buckets() const { return buckets_; }
   // How many ranks share one copy of the optimizer's state (optim/shares.h); 1: each has its own.
   int shards() const { return static_cast<int>(shares_.size()); }
-  // Which part of each piece each rank updates; empty where each updates all of it.
-  const std::vector<SharedPiece>& shared_pieces() const { return shared_pieces_; }
+  // Which part of each bucket each rank updates; empty where each updates all of it.
+  const std::vector<SharedBucket>& shared_buckets() const { return shared_buckets_; }
   // The optimizer for what the rank updates.
   const Optimizer& optimizer(int rank) const;
   std::shared_ptr<const Program> Update(int rank) const;
@@ -69,14 +69,14 @@ class TrainingPlan {
     return trainings_.Get(shape);
   }
   std::shared_ptr<const Program> Training() const { return Training(shape_); }
-  // The pieces in which ranks sum the gradients of a training program, in the order in which its
+  // The buckets in which ranks sum the gradients of a training program, in the order in which its
   // backward half completes them; empty: all at once, when it has ended.
   std::vector<GradientBucket> BucketsOf(const Program& training) const;
-  int64_t bucket_elements() const { return bucket_elements_; }  // of a piece; 0: there are none
-  // The instruction of a training program before which each of shared_pieces() must be gathered
-  // (program/buckets.h), from the last piece to the first, which is the order in which ranks gather
-  // them.
-  std::vector<size_t> SharedPiecesNeeded(const Program& training) const;
+  int64_t bucket_elements() const { return bucket_elements_; }  // of a bucket; 0: there are none
+  // The instruction of a training program before which each of shared_buckets() must be gathered
+  // (program/buckets.h), from the last bucket to the first, which is the order in which ranks
+  // gather them.
+  std::vector<size_t> SharedBucketsNeeded(const Program& training) const;
   // The largest batches that the evaluations of a run with validation data compute together.
   std::vector<BatchShape> EvaluationShapes() const;
   std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {
@@ -121,8 +121,8 @@ class TrainingPlan {
   PlannedModel model_;
   BatchShape shape_;
   int64_t bucket_elements_;
-  std::vector<ElementRange> pieces_;
-  std::vector<SharedPiece> shared_pieces_;
+  std::vector<ElementRange> buckets_;
+  std::vector<SharedBucket> shared_buckets_;
   RecordedPrograms trainings_;
   Lazy<MemoryNeeds> memory_;
 };

@@ -50,19 +50,19 @@ std::vector<GradientBucket> GradientBuckets(const Program& program,
                                             const ParameterStore& parameters,
                                             int64_t bucket_elements) {
   const std::map<int64_t, size_t> ready = ReadyByOffset(program);
-  std::vector<ElementRange> pieces = parameters.Pieces(bucket_elements);
-  pieces.push_back({parameters.arena_elements(), parameters.gradient_elements()});
+  std::vector<ElementRange> ranges = parameters.Buckets(bucket_elements);
+  ranges.push_back({parameters.arena_elements(), parameters.gradient_elements()});
   std::vector<GradientBucket> buckets;
-  for (const auto& [begin, end] : pieces) {
+  for (const auto& [begin, end] : ranges) {
     buckets.push_back({begin, end, ReadyIn(ready, begin, end)});
   }
   std::ranges::stable_sort(buckets, {}, &GradientBucket::ready);
   return buckets;
 }
 
-std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces) {
+std::vector<size_t> BucketsNeeded(const Program& program, std::span<const ElementRange> buckets) {
   std::vector<size_t> needed;
-  for (const ElementRange& piece : pieces) needed.push_back(FirstReader(program, piece));
+  for (const ElementRange& bucket : buckets) needed.push_back(FirstReader(program, bucket));
   for (size_t i = needed.size(); i-- > 1;) needed[i - 1] = std::min(needed[i - 1], needed[i]);
   return needed;
 }

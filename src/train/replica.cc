@@ -17,11 +17,11 @@ std::shared_ptr<const PlannedModel> ModelOf(const std::shared_ptr<const Training
   return {plan, &plan->planned_model()};
 }
 
-// Where the sections of a training program end: before each shared piece is needed, the forward
-// half, then each bucket.
-std::vector<size_t> SectionEnds(const Program& program, std::vector<size_t> pieces_needed,
+// Where the sections of a training program end: before each shared bucket is needed, the forward
+// half, then each bucket of the gradients.
+std::vector<size_t> SectionEnds(const Program& program, std::vector<size_t> needed,
                                 std::span<const GradientBucket> buckets) {
-  std::vector<size_t> ends = std::move(pieces_needed);
+  std::vector<size_t> ends = std::move(needed);
   ends.push_back(program.backward_begin);
   for (const GradientBucket& bucket : buckets) {
     // Nothing writes to the gradients of some buckets.
@@ -50,7 +50,7 @@ Replica::Replica(std::shared_ptr<const TrainingPlan> plan, int rank)
       gradients_(backend().device(), parameters().gradient_elements(), "gradients"),
       state_(backend().device(), optimizer().state_elements(), "optimizer state"),
       update_(plan_->Update(rank), backend(), arenas()) {
-  // A section ends where each piece is needed.
+  // A section ends where each bucket is needed.
   std::vector<size_t> ends = optimizer().block_sum_ends();
   ends.insert(ends.begin(), 0);
   ends.push_back(update_.program().instructions.size());
@@ -109,7 +109,7 @@ Replica::BoundTraining& Replica::BindTraining(const BatchShape& shape) {
   BoundTraining bound{shape, std::make_unique<Executable>(program, backend(), arenas()),
                       plan_->BucketsOf(*program)};
   bound.executable->SetSections(
-      SectionEnds(*program, plan_->SharedPiecesNeeded(*program), bound.buckets));
+      SectionEnds(*program, plan_->SharedBucketsNeeded(*program), bound.buckets));
   return trainings_.emplace_back(std::move(bound));
 }
 
@@ -133,14 +133,14 @@ void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradien
 }
 
 void Replica::Reach(size_t section, const BoundTraining& bound, const Milestones& reached) const {
-  const size_t pieces = plan_->shared_pieces().size();
-  if (section < pieces) {
-    if (reached.needs_piece) reached.needs_piece();
-  } else if (section == pieces) {
+  const size_t shared = plan_->shared_buckets().size();
+  if (section < shared) {
+    if (reached.needs_bucket) reached.needs_bucket();
+  } else if (section == shared) {
     if (reached.forward) reached.forward();
-  } else if (reached.piece) {
-    const GradientBucket& bucket = bound.buckets.at(section - pieces - 1);
-    reached.piece({bucket.begin, bucket.end});
+  } else if (reached.bucket) {
+    const GradientBucket& bucket = bound.buckets.at(section - shared - 1);
+    reached.bucket({bucket.begin, bucket.end});
   }
 }
 
@@ -149,10 +149,10 @@ void Replica::Update(const UpdateFacts& facts, const UpdateMilestones& reached, 
   update_.SetInput("hyper", std::span<const float>(hyper));
   const TensorView block_sums = state_.Part(0, optimizer().block_sums());
   if (reached.squares) block_sums.device->Clear(block_sums.data, block_sums.type.bytes());
-  const size_t pieces = plan_->pieces().size();
+  const size_t buckets = plan_->buckets().size();
   const auto after = [&](size_t section) {
-    if (section < pieces && reached.needs_sum) reached.needs_sum(section);
-    if (section == pieces && reached.squares) reached.squares(block_sums);
+    if (section < buckets && reached.needs_sum) reached.needs_sum(section);
+    if (section == buckets && reached.squares) reached.squares(block_sums);
   };
   update_.Run(Gradients::kAdd, after, times);
 }

@@ -35,19 +35,19 @@ struct BatchFacts {
 // enqueued.
 struct Milestones {
   // Where ranks share the parameters: the work that is enqueued next reads the next of the plan's
-  // pieces.
-  std::function<void()> needs_piece;
+  // buckets.
+  std::function<void()> needs_bucket;
   std::function<void()> forward;  // the forward half
-  // With pieces in the plan: a piece of the gradient arena is complete.
-  std::function<void(ElementRange)> piece;
+  // With buckets in the plan: a bucket of the gradient arena is complete.
+  std::function<void(ElementRange)> bucket;
 };
 
 // Functions that are called while parameters are updated, each once the work up to that point is
 // enqueued.
 struct UpdateMilestones {
-  // The work that is enqueued next reads the sum of the gradients of the next of the plan's pieces
-  // and, with the last piece, also the step's sums.
-  std::function<void(size_t piece)> needs_sum;
+  // The work that is enqueued next reads the sum of the gradients of the next of the plan's buckets
+  // and, with the last bucket, also the step's sums.
+  std::function<void(size_t bucket)> needs_sum;
   // `block_sums`: the sums of squares of the blocks of gradients (optim/optimizer.h); this rank's
   // are there, and the others are 0. Where ranks share the parameters, this enqueues the sum over
   // the ranks.
@@ -96,9 +96,9 @@ class Replica : public EvaluationReplica {
   Executable& Training(const BatchShape& shape) { return *BindTraining(shape).executable; }
 
  private:
-  // A training program in sections. For each shared piece of the parameters there is a section that
-  // ends where the piece is needed. The next section is the rest of the forward half, and then each
-  // bucket has one.
+  // A training program in sections. For each shared bucket of the parameters there is a section
+  // that ends where the bucket is needed. The next section is the rest of the forward half, and
+  // then each bucket has one.
   struct BoundTraining {
     BatchShape shape;
     std::unique_ptr<Executable> executable;

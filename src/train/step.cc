@@ -51,7 +51,7 @@ StepRunner::StepRunner(Replica& replica, Communicator& ranks)
                   replica.backend());
   }
   exposed_.push_back(ranks.Expose(replica.gradients().view()));
-  if (!plan_.shared_pieces().empty()) {
+  if (!plan_.shared_buckets().empty()) {
     exposed_.push_back(ranks.Expose(replica.values({0, replica.parameters().arena_elements()})));
   }
 }
@@ -116,11 +116,11 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
     // each of its leaves does.
     const bool replaces = i == 0 || tree_;
     const Gradients gradients = replaces ? Gradients::kReplace : Gradients::kAdd;
-    Milestones reached{.needs_piece = [&] { FinishGather(); },
+    Milestones reached{.needs_bucket = [&] { FinishGather(); },
                        .forward = [&] { clock_.End(StepPhase::kForward); },
-                       .piece = {}};
-    if (in_pieces() && i + 1 == batches.size()) {
-      reached.piece = [&](ElementRange piece) { StartSum(piece, spoilt); };
+                       .bucket = {}};
+    if (in_buckets() && i + 1 == batches.size()) {
+      reached.bucket = [&](ElementRange bucket) { StartSum(bucket, spoilt); };
     }
     replica_.Differentiate(batches[i], facts, gradients, reached, NextRun());
     if (tree_) tree_->Add(replica_.gradients().view());
@@ -128,31 +128,31 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
   }
 }
 
-// `piece` is one of plan_.pieces(), the step's sums that follow the gradients in the arena, or the
-// whole arena with both. Where ranks share the parameters, a rank gets the sum of only those
+// `bucket` is one of plan_.buckets(), the step's sums that follow the gradients in the arena, or
+// the whole arena with both. Where ranks share the parameters, a rank gets the sum of only those
 // gradients with which it updates (reduce-scatter); the step's sums are needed by all (all-reduce).
-// Shared pieces are taken from the beginning of `piece`, so those in it must be neighbours, in
+// Shared buckets are taken from the beginning of `bucket`, so those in it must be neighbours, in
 // ascending order, and the first must begin where it does.
-void StepRunner::StartSum(ElementRange piece, bool spoilt) {
-  if (trace_ && ranks_.size() > 1) trace_->StartsSum(piece.size());
+void StepRunner::StartSum(ElementRange bucket, bool spoilt) {
+  if (trace_ && ranks_.size() > 1) trace_->StartsSum(bucket.size());
   Arena& gradients = replica_.gradients();
   if (spoilt) {
     const float bad = std::numeric_limits<float>::quiet_NaN();
-    const TensorView view = gradients.Part(piece.begin, piece.size());
+    const TensorView view = gradients.Part(bucket.begin, bucket.size());
     view.device->CopyIn(view.data, &bad, sizeof(bad));
   }
-  for (const auto& [elements, shares] : plan_.shared_pieces()) {
-    if (piece.And(elements).size() == 0) continue;
-    SYNTRA_CHECK(elements.begin == piece.begin && elements.end <= piece.end,
+  for (const auto& [elements, shares] : plan_.shared_buckets()) {
+    if (bucket.And(elements).size() == 0) continue;
+    SYNTRA_CHECK(elements.begin == bucket.begin && elements.end <= bucket.end,
                  "elements [{}, {}) are shared, but of [{}, {}) the sum was started",
-                 elements.begin, elements.end, piece.begin, piece.end);
+                 elements.begin, elements.end, bucket.begin, bucket.end);
     ranks_.StartReduceScatter(gradients.Part(elements.begin, elements.size()), shares);
     sums_.push_back(elements);
-    piece.begin = elements.end;
+    bucket.begin = elements.end;
   }
-  if (piece.size() == 0) return;
-  ranks_.StartAllReduceSum(gradients.Part(piece.begin, piece.size()));
-  sums_.push_back(piece);
+  if (bucket.size() == 0) return;
+  ranks_.StartAllReduceSum(gradients.Part(bucket.begin, bucket.size()));
+  sums_.push_back(bucket);
 }
 
 void StepRunner::FinishSum() {
@@ -161,14 +161,14 @@ void StepRunner::FinishSum() {
 }
 
 void StepRunner::Update(const UpdateFacts& facts) {
-  const std::vector<ElementRange>& pieces = plan_.pieces();
+  const std::vector<ElementRange>& buckets = plan_.buckets();
   UpdateMilestones reached;
-  reached.needs_sum = [&](size_t piece) {
-    const auto is_of_piece = [&](const ElementRange& sum) {
-      return sum.And(pieces[piece]).size() > 0;
+  reached.needs_sum = [&](size_t bucket) {
+    const auto is_of_bucket = [&](const ElementRange& sum) {
+      return sum.And(buckets[bucket]).size() > 0;
     };
-    const bool is_last = piece + 1 == pieces.size();
-    while (is_last ? !sums_.empty() : std::ranges::any_of(sums_, is_of_piece)) FinishSum();
+    const bool is_last = bucket + 1 == buckets.size();
+    while (is_last ? !sums_.empty() : std::ranges::any_of(sums_, is_of_bucket)) FinishSum();
     if (is_last) clock_.End(StepPhase::kReduce);
   };
   // A block's sum is one rank's alone. Adding zeros rounds nothing, in whatever order.
@@ -177,9 +177,9 @@ void StepRunner::Update(const UpdateFacts& facts) {
   }
   replica_.Update(facts, reached, NextRun());
   // In the order in which the next forward half reads them.
-  const std::vector<SharedPiece>& shared = plan_.shared_pieces();
-  for (auto piece = shared.rbegin(); piece != shared.rend(); ++piece) {
-    ranks_.StartAllGather(replica_.values(piece->elements), piece->shares);
+  const std::vector<SharedBucket>& shared = plan_.shared_buckets();
+  for (auto bucket = shared.rbegin(); bucket != shared.rend(); ++bucket) {
+    ranks_.StartAllGather(replica_.values(bucket->elements), bucket->shares);
     ++gathers_;
   }
 }
@@ -189,7 +189,7 @@ void StepRunner::FinishGather() {
   if (gathers_ == 0) return;
   --gathers_;
   ranks_.Finish();
-  replica_.RefreshRounded(plan_.shared_pieces()[gathers_].elements);
+  replica_.RefreshRounded(plan_.shared_buckets()[gathers_].elements);
 }
 
 void StepRunner::FinishGathers() {
@@ -223,7 +223,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
-  if (!in_pieces()) StartSum({0, replica_.gradients().elements()}, spoilt);
+  if (!in_buckets()) StartSum({0, replica_.gradients().elements()}, spoilt);
   result.sync_seconds = SecondsSince(ready);
 
   Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});

@@ -70,19 +70,19 @@ class StepRunner {
   double InverseSum(double count);
   // Shares `note` and this rank's part of `result` with all ranks.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
-  bool in_pieces() const { return plan_.bucket_elements() > 0; }
+  bool in_buckets() const { return plan_.bucket_elements() > 0; }
   // Null where nothing is recorded.
   RunTimes* NextRun() { return trace_ ? trace_->NextRun() : nullptr; }
   // Leaves this rank's gradients in the replica's arena, or starts the sums over the ranks of their
-  // pieces. `spoilt`: for tests, with a NaN in them.
+  // buckets. `spoilt`: for tests, with a NaN in them.
   void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts, bool spoilt);
-  void StartSum(ElementRange piece, bool spoilt);
+  void StartSum(ElementRange bucket, bool spoilt);
   // Finishes the oldest sum that was started.
   void FinishSum();
   void FinishGather();
   // Each rank updates its own share; gathering the new parameters overlaps with the work that
   // follows. Ends the phase kReduce, which includes the norm of the gradients: its part of each
-  // piece is computed once the piece is summed.
+  // bucket is computed once the bucket is summed.
   void Update(const UpdateFacts& facts);
   // Collective.
   std::string FirstBadGradient();

@@ -54,8 +54,8 @@ Clock::time_point StepTrace::At(double seconds) const {
 }
 
 void StepTrace::StartsSum(int64_t elements) {
-  pieces_.push_back({device_.MakeEvent(), elements});
-  pieces_.back().ready->Record();
+  buckets_.push_back({device_.MakeEvent(), elements});
+  buckets_.back().ready->Record();
 }
 
 void StepTrace::AddInstructions(const RunTimes& run) {
@@ -78,10 +78,10 @@ void StepTrace::Finish() {
                Json::object());
     begin = end;
   }
-  for (const Piece& piece : pieces_) {
+  for (const Bucket& bucket : buckets_) {
     trace_.AddInstant(TraceLane::kTraining, "sum of gradients starts",
-                      At(clock_.SecondsUntil(*piece.ready)),
-                      {{"bytes", piece.elements * static_cast<int64_t>(sizeof(float))}});
+                      At(clock_.SecondsUntil(*bucket.ready)),
+                      {{"bytes", bucket.elements * static_cast<int64_t>(sizeof(float))}});
   }
   for (const RunTimes& run : runs_) AddInstructions(run);
   trace_.Add(TraceLane::kTraining, "profile", recording, Clock::now(), Json::object());

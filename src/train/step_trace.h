@@ -24,13 +24,13 @@ class StepTrace {
 
   // The times of the program run that comes next; null without ops.
   RunTimes* NextRun() { return ops_ ? &runs_.emplace_back() : nullptr; }
-  // Notes that the ranks begin to add a piece of their gradients.
+  // Notes that the ranks begin to add a bucket of their gradients.
   void StartsSum(int64_t elements);
   // Adds all spans to the trace. The device must have done the step's work.
   void Finish();
 
  private:
-  struct Piece {
+  struct Bucket {
     std::unique_ptr<Device::Event> ready;
     int64_t elements;
   };
@@ -43,7 +43,7 @@ class StepTrace {
   const bool ops_;
   const Clock::time_point begin_;
   std::deque<RunTimes> runs_;
-  std::vector<Piece> pieces_;
+  std::vector<Bucket> buckets_;
 };
 
 }  // namespace syntra

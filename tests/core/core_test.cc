@@ -168,28 +168,28 @@ TEST(Parameters, OffsetsAreAlignedAndDisjoint) {
 }
 
 // Of an arena of a hundred blocks, of which the first parameter has nearly ten.
-TEST(Parameters, PiecesShrinkTowardsTheFirstParameter) {
+TEST(Parameters, BucketsShrinkTowardsTheFirstParameter) {
   constexpr int64_t kBlock = ParameterStore::kBlock;
   for (const int ranks : {1, 2, 3, 8}) {
     ParameterStore store;
     store.ShareEqually(ranks);
     store.Declare({.name = "first", .shape = {10 * kBlock - 3}, .axes = {"embed"}});
     store.Declare({.name = "others", .shape = {90 * kBlock}, .axes = {"embed"}});
-    EXPECT_EQ(store.Pieces(0), (std::vector<ElementRange>{{0, store.arena_elements()}}));
+    EXPECT_EQ(store.Buckets(0), (std::vector<ElementRange>{{0, store.arena_elements()}}));
     const int64_t largest = store.RoundUp(16 * kBlock, ranks);
-    const std::vector<ElementRange> pieces = store.Pieces(16 * kBlock);
+    const std::vector<ElementRange> buckets = store.Buckets(16 * kBlock);
     int64_t end = store.arena_elements(), before = largest;
-    for (const ElementRange& piece : pieces) {
-      EXPECT_EQ(piece.end, end);
-      EXPECT_EQ(piece.size() % (ranks * kBlock), 0);
-      EXPECT_TRUE(piece.begin == 0 || piece.size() <= before);
-      before = piece.size();
-      end = piece.begin;
+    for (const ElementRange& bucket : buckets) {
+      EXPECT_EQ(bucket.end, end);
+      EXPECT_EQ(bucket.size() % (ranks * kBlock), 0);
+      EXPECT_TRUE(bucket.begin == 0 || bucket.size() <= before);
+      before = bucket.size();
+      end = bucket.begin;
     }
     EXPECT_EQ(end, 0);
-    EXPECT_EQ(pieces.front().size(), largest);
-    EXPECT_GE(pieces.back().size(), 10 * kBlock);
-    EXPECT_LE(pieces.back().size(),
+    EXPECT_EQ(buckets.front().size(), largest);
+    EXPECT_GE(buckets.back().size(), 10 * kBlock);
+    EXPECT_LE(buckets.back().size(),
               store.RoundUp(10 * kBlock, ranks) + store.RoundUp(2 * kBlock, ranks));
   }
 }

@@ -79,8 +79,8 @@ TEST_F(Gpu, TwoRanksOnOneGpuAreOneRank) {
   EXPECT_EQ(Trace(Directory("shared"), kSteps), Trace(Directory("one"), kSteps));
 }
 
-// Summed piece by piece beside the backward half, which FAST does.
-TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
+// Summed bucket by bucket beside the backward half, which FAST does.
+TEST_F(Gpu, TwoRanksSumGradientsInBuckets) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Arguments fast = With("train.device=CUDA", "train.reduction=FAST");
   TrainOnGpu("one", fast);

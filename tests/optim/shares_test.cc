@@ -116,7 +116,7 @@ class Rank {
 
 class SharedUpdate : public testing::TestWithParam<OptimizerConfig::Kind> {};
 
-// Of pieces that each rank has one or several blocks of, and of the whole arena.
+// Of buckets that each rank has one or several blocks of, and of the whole arena.
 TEST_P(SharedUpdate, IsTheWholeOneToTheBit) {
   const OptimizerConfig config = ConfigOf(GetParam());
   for (Backend& backend : Backends()) {
@@ -124,12 +124,12 @@ TEST_P(SharedUpdate, IsTheWholeOneToTheBit) {
       for (const int64_t blocks : {0, 1, 2}) {
         const ParameterStore parameters = Parameters(ranks), unpadded = Parameters(1);
         Rank alone(unpadded, config, {{0, unpadded.arena_elements()}}, backend);
-        const auto pieces =
+        const auto buckets =
             UpdateShares(parameters, GrainOf(config), ranks, blocks * ranks * kBlock);
         std::vector<std::unique_ptr<Rank>> sharing;
         for (int rank = 0; rank < ranks; ++rank) {
           sharing.push_back(
-              std::make_unique<Rank>(parameters, config, PartsOf(pieces, rank), backend));
+              std::make_unique<Rank>(parameters, config, PartsOf(buckets, rank), backend));
         }
         for (int64_t step = 0; step < 3; ++step) {
           alone.Update(step);
@@ -153,18 +153,18 @@ INSTANTIATE_TEST_SUITE_P(Optim, SharedUpdate,
                                          OptimizerConfig::ADAMW_RMS),
                          [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
 
-// One reduce-scatter and one all-gather of equal parts do each piece, and nothing is left over.
-TEST(UpdateShares, OfElementsAreEqualPartsOfEveryPiece) {
+// One reduce-scatter and one all-gather of equal parts do each bucket, and nothing is left over.
+TEST(UpdateShares, OfElementsAreEqualPartsOfEveryBucket) {
   for (const int ranks : {1, 2, 3, 4, 7, 64}) {
     const ParameterStore parameters = Parameters(ranks);
     EXPECT_LT(parameters.arena_elements() - 15 * kBlock, ranks * kBlock);
     for (const int64_t blocks : {0, 1, 2, 3}) {
-      const int64_t piece_elements = blocks * ranks * kBlock;
+      const int64_t bucket_elements = blocks * ranks * kBlock;
       int64_t end = parameters.arena_elements();
       for (const auto& [elements, shares] :
-           UpdateShares(parameters, UpdateGrain::kElement, ranks, piece_elements)) {
+           UpdateShares(parameters, UpdateGrain::kElement, ranks, bucket_elements)) {
         EXPECT_EQ(elements.end, end);
-        EXPECT_TRUE(elements.begin == 0 || elements.size() <= piece_elements);
+        EXPECT_TRUE(elements.begin == 0 || elements.size() <= bucket_elements);
         EXPECT_EQ(shares.elements(), elements.size());
         EXPECT_TRUE(shares.are_equal()) << ranks << " ranks, " << blocks << " blocks";
         EXPECT_EQ(shares.size(0) % kBlock, 0);
@@ -179,15 +179,15 @@ TEST(UpdateShares, OfElementsNeedAnArenaThatDivides) {
   EXPECT_THROW(UpdateShares(Parameters(1), UpdateGrain::kElement, 4, 0), Error);
 }
 
-// Of 16 blocks, of which the table has 5, in pieces of 6, 2 and 8.
-TEST(UpdateShares, OfARankAreAPartOfEachPiece) {
+// Of 16 blocks, of which the table has 5, in buckets of 6, 2 and 8.
+TEST(UpdateShares, OfARankAreAPartOfEachBucket) {
   using Ranges = std::vector<ElementRange>;
   const ParameterStore parameters = Parameters(2);
-  const auto pieces = UpdateShares(parameters, UpdateGrain::kElement, 2, 6 * kBlock);
+  const auto buckets = UpdateShares(parameters, UpdateGrain::kElement, 2, 6 * kBlock);
   const ElementRange last{10 * kBlock, 13 * kBlock}, middle{8 * kBlock, 9 * kBlock};
   const ElementRange first{0, 4 * kBlock};
-  EXPECT_EQ(PartsOf(pieces, 0), (Ranges{last, middle, first}));
-  EXPECT_EQ(Joined(PartsOf(pieces, 0)), (Ranges{first, middle, last}));
+  EXPECT_EQ(PartsOf(buckets, 0), (Ranges{last, middle, first}));
+  EXPECT_EQ(Joined(PartsOf(buckets, 0)), (Ranges{first, middle, last}));
   // A rank that has all of them has one range.
   EXPECT_EQ(Joined(PartsOf(UpdateShares(parameters, UpdateGrain::kElement, 1, 6 * kBlock), 0)),
             (Ranges{{0, 16 * kBlock}}));
@@ -212,21 +212,21 @@ TEST(UpdateShares, OfTensorsAreAsEvenAsTheTensorsAllow) {
     const auto whole = UpdateShares(parameters, UpdateGrain::kTensor, 3, 0);
     const Shares& shares = whole.front().shares;
     EXPECT_EQ(shares.largest(), best) << seed;
-    const auto pieces = UpdateShares(parameters, UpdateGrain::kTensor, 3, 4 * kBlock);
+    const auto buckets = UpdateShares(parameters, UpdateGrain::kTensor, 3, 4 * kBlock);
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_TRUE(std::ranges::count(ends, shares.end(rank))) << seed;
-      EXPECT_EQ(Joined(PartsOf(pieces, rank)), Joined(PartsOf(whole, rank))) << seed;
+      EXPECT_EQ(Joined(PartsOf(buckets, rank)), Joined(PartsOf(whole, rank))) << seed;
     }
   }
 }
 
 TEST(UpdateShares, MoreRanksThanTensorsLeaveSomeWithout) {
-  const auto pieces = UpdateShares(Parameters(1), UpdateGrain::kTensor, 9, 0);
-  const Shares& shares = pieces.front().shares;
+  const auto buckets = UpdateShares(Parameters(1), UpdateGrain::kTensor, 9, 0);
+  const Shares& shares = buckets.front().shares;
   EXPECT_EQ(shares.largest(), 5 * kBlock);
   EXPECT_EQ(shares.elements(), 15 * kBlock);
   EXPECT_EQ(shares.size(8), 0);
-  EXPECT_TRUE(Joined(PartsOf(pieces, 8)).empty());
+  EXPECT_TRUE(Joined(PartsOf(buckets, 8)).empty());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ StepWork Work() {
   work.update_bytes = 1e11;
   work.parameter_bytes = work.gradient_bytes = 4e9;
   for (const double ready : {0.25, 0.5, 0.75, 1.0}) {
-    work.pieces.push_back({.ready = ready, .bytes = 1e9});
+    work.buckets.push_back({.ready = ready, .bytes = 1e9});
   }
   work.checkpoint_bytes = 12e9;
   return work;
@@ -54,29 +54,29 @@ TEST(Scaling, OneRankHasItsWorkAlone) {
   }
 }
 
-// Pieces are ready every second, and each sum takes half a second: only the last one shows.
+// Buckets are ready every second, and each sum takes half a second: only the last one shows.
 TEST(Scaling, TheBackwardPassHidesSums) {
-  const std::vector<GradientPiece> pieces = Work().pieces;
+  const std::vector<BucketWork> buckets = Work().buckets;
   const std::vector<double> none(4, 0.0);
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.5), none, 4), 0.5);
-  // Twice as long as the pieces are apart: the sums queue from the first piece on.
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 2.0), none, 4), 1 + 4 * 2.0 - 4);
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.0), none, 4), 0);
-  // A large last piece is hidden by nothing.
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector{0.1, 0.1, 0.1, 3.0}, none, 4), 3);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(buckets, std::vector(4, 0.5), none, 4), 0.5);
+  // Twice as long as the buckets are apart: the sums queue from the first bucket on.
+  EXPECT_DOUBLE_EQ(ExposedSeconds(buckets, std::vector(4, 2.0), none, 4), 1 + 4 * 2.0 - 4);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(buckets, std::vector(4, 0.0), none, 4), 0);
+  // A large last bucket is hidden by nothing.
+  EXPECT_DOUBLE_EQ(ExposedSeconds(buckets, std::vector{0.1, 0.1, 0.1, 3.0}, none, 4), 3);
 }
 
 // What is done with the sums that are there takes its time beside those that are not.
-TEST(Scaling, WorkOnEarlierPiecesHidesSums) {
-  const std::vector<GradientPiece> pieces = Work().pieces;
-  // Of 3 s for the last sum, the work on three pieces hides 0.6.
+TEST(Scaling, WorkOnEarlierBucketsHidesSums) {
+  const std::vector<BucketWork> buckets = Work().buckets;
+  // Of 3 s for the last sum, the work on three buckets hides 0.6.
   const std::vector sums{0.1, 0.1, 0.1, 3.0};
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, sums, std::vector(4, 0.2), 4), 3 - 3 * 0.2);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(buckets, sums, std::vector(4, 0.2), 4), 3 - 3 * 0.2);
   // More work than that hides all of it.
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, sums, std::vector(4, 2.0), 4), 0);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(buckets, sums, std::vector(4, 2.0), 4), 0);
   // The last two sums end 2 and 4 s after the backward pass, and work on one takes 1 s.
   EXPECT_DOUBLE_EQ(
-      ExposedSeconds(pieces, std::vector{0.0, 0.0, 3.0, 2.0}, std::vector{0.5, 0.5, 1.0, 1.0}, 4),
+      ExposedSeconds(buckets, std::vector{0.0, 0.0, 3.0, 2.0}, std::vector{0.5, 0.5, 1.0, 1.0}, 4),
       (2 - 1) + (4 - 3));
 }
 
@@ -133,10 +133,10 @@ TEST(Scaling, RanksThatShareTheUpdate) {
   StepWork work = Work();
   work.sharded = true;
   work.update_share = 1.0 / 8;
-  const auto share = [&](PieceShares shares) {
-    for (GradientPiece& piece : work.pieces) piece.shares = shares;
+  const auto share = [&](BucketShares shares) {
+    for (BucketWork& bucket : work.buckets) bucket.shares = shares;
   };
-  share(PieceShares::kEqual);
+  share(BucketShares::kEqual);
   const StepPrediction step = PredictStep(work, Gpus(), {1, 8});
   EXPECT_DOUBLE_EQ(step.update, 0.1 / 8);
   // All but the own eighth; and the sums of squares, there and back.
@@ -144,37 +144,37 @@ TEST(Scaling, RanksThatShareTheUpdate) {
   EXPECT_NEAR(step.gather, 7.0 / 8 * 4e9 * (1 + 2.0 / 512) / 400e9, 1e-4);
   EXPECT_DOUBLE_EQ(step.exposed_gather, step.gather);  // the forward pass needs all at once
   // Whole tensors go to and from their owners through the whole chain.
-  share(PieceShares::kTensors);
+  share(BucketShares::kTensors);
   const StepPrediction chained = PredictStep(work, Gpus(), {1, 8});
   EXPECT_NEAR(chained.sums, 4e9 / 400e9, 1e-4);
   EXPECT_NEAR(chained.gather, 4e9 * (1 + 7.0 / 4 / 512) / 400e9, 1e-4);
 }
 
-// A piece takes one launch and one round of the ring, however many ranks there are.
+// A bucket takes one launch and one round of the ring, however many ranks there are.
 TEST(Scaling, SharedUpdatesScale) {
   const Layout many{512, 8};
-  for (const PieceShares shares : {PieceShares::kEqual, PieceShares::kTensors}) {
+  for (const BucketShares shares : {BucketShares::kEqual, BucketShares::kTensors}) {
     StepWork shared = Work();
     shared.sharded = true;
     shared.update_share = 1.0 / 4096;
-    for (GradientPiece& piece : shared.pieces) piece.shares = shares;
+    for (BucketWork& bucket : shared.buckets) bucket.shares = shares;
     EXPECT_GT(Efficiency(shared, Gpus(), many), 0.7 * Efficiency(Work(), Gpus(), many));
   }
 }
 
-// Pieces come one after another, and the forward pass reads them in their order.
+// Buckets come one after another, and the forward pass reads them in their order.
 TEST(Scaling, TheForwardPassHidesGathersOfWhatItReadsLater) {
-  std::vector<GradientPiece> pieces(3);
+  std::vector<BucketWork> buckets(3);
   for (int i = 0; i < 3; ++i) {
     // In the order of the backward pass: the last one first.
-    pieces[i] = {.place = 2 - i, .needed = (2 - i) / 4.0, .shares = PieceShares::kEqual};
+    buckets[i] = {.place = 2 - i, .needed = (2 - i) / 4.0, .shares = BucketShares::kEqual};
   }
-  pieces.emplace_back();  // all ranks have all of the step's sums
+  buckets.emplace_back();  // all ranks have all of the step's sums
   const std::vector<double> seconds{3, 1, 1, 100};
-  EXPECT_DOUBLE_EQ(WaitForPieces(pieces, seconds, 0), 5);
-  // The first piece takes 1 s; the last comes after 5 s and is needed in the middle of the pass.
-  EXPECT_DOUBLE_EQ(WaitForPieces(pieces, seconds, 4), 3);
-  EXPECT_DOUBLE_EQ(WaitForPieces(pieces, seconds, 100), 1);
+  EXPECT_DOUBLE_EQ(WaitForBuckets(buckets, seconds, 0), 5);
+  // The first bucket takes 1 s; the last comes after 5 s and is needed in the middle of the pass.
+  EXPECT_DOUBLE_EQ(WaitForBuckets(buckets, seconds, 4), 3);
+  EXPECT_DOUBLE_EQ(WaitForBuckets(buckets, seconds, 100), 1);
 }
 
 TEST(Scaling, CheckpointsBesideTrainingCostACopy) {

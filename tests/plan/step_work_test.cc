@@ -56,34 +56,34 @@ TEST(StepWorks, TheBackwardPassIsMostOfTheStep) {
   EXPECT_LT(WorkOf(SmallModel(), 1, true).backward_share, 0.8);
 }
 
-// The tied embedding, 33 MB, is the first parameter and the last that is complete: one piece, with
+// The tied embedding, 33 MB, is the first parameter and the last that is complete: one bucket, with
 // little else.
-TEST(StepWorks, PiecesAreTheBucketsInTheirOrder) {
+TEST(StepWorks, BucketsComeInTheirOrder) {
   const StepWork work = WorkOf(SmallModel(), 8, true);
-  ASSERT_GT(work.pieces.size(), 2u);
+  ASSERT_GT(work.buckets.size(), 2u);
   constexpr double kEmbeddingBytes = 32128 * 256 * 4, kMiB = 1 << 20;
-  const double with_embedding = work.pieces[work.pieces.size() - 2].bytes;
+  const double with_embedding = work.buckets[work.buckets.size() - 2].bytes;
   EXPECT_GE(with_embedding, kEmbeddingBytes);
   EXPECT_LE(with_embedding, kEmbeddingBytes + 8 * kMiB);
   double bytes = 0, last = 0;
-  for (const GradientPiece& piece : work.pieces) {
-    bytes += piece.bytes;
-    EXPECT_GE(piece.ready, last);
-    EXPECT_EQ(piece.shares, PieceShares::kNone);
-    last = piece.ready;
+  for (const BucketWork& bucket : work.buckets) {
+    bytes += bucket.bytes;
+    EXPECT_GE(bucket.ready, last);
+    EXPECT_EQ(bucket.shares, BucketShares::kNone);
+    last = bucket.ready;
   }
   EXPECT_DOUBLE_EQ(bytes, work.gradient_bytes);
   EXPECT_EQ(last, 1);
-  EXPECT_LT(work.pieces.front().ready, 0.9);
+  EXPECT_LT(work.buckets.front().ready, 0.9);
   // On CPUs all gradients are summed at once, and one rank sums none.
-  EXPECT_TRUE(WorkOf(SmallModel(), 8, false).pieces.empty());
-  EXPECT_TRUE(WorkOf(SmallModel(), 1, true).pieces.empty());
+  EXPECT_TRUE(WorkOf(SmallModel(), 8, false).buckets.empty());
+  EXPECT_TRUE(WorkOf(SmallModel(), 1, true).buckets.empty());
 }
 
-// The bytes of the pieces that ranks share like this.
-double SharedBytes(const StepWork& work, PieceShares shares) {
+// The bytes of the buckets that ranks share like this.
+double SharedBytes(const StepWork& work, BucketShares shares) {
   double bytes = 0;
-  for (const GradientPiece& piece : work.pieces) bytes += piece.shares == shares ? piece.bytes : 0;
+  for (const BucketWork& bucket : work.buckets) bytes += bucket.shares == shares ? bucket.bytes : 0;
   return bytes;
 }
 
@@ -95,37 +95,37 @@ TEST(StepWorks, SharedUpdatesAreScattered) {
     const StepWork work = WorkOf(config, ranks, true);
     EXPECT_TRUE(work.sharded);
     EXPECT_EQ(work.update_share, 1.0 / ranks);
-    EXPECT_EQ(SharedBytes(work, PieceShares::kEqual), work.parameter_bytes);
+    EXPECT_EQ(SharedBytes(work, BucketShares::kEqual), work.parameter_bytes);
     EXPECT_TRUE(work.asynchronous_saves);
     EXPECT_GT(work.shared_state_bytes, 0);
   }
   config.mutable_optimizer()->set_kind(OptimizerConfig::ADAFACTOR);
   const StepWork tensors = WorkOf(config, 8, true);
-  EXPECT_EQ(SharedBytes(tensors, PieceShares::kTensors), tensors.parameter_bytes);
+  EXPECT_EQ(SharedBytes(tensors, BucketShares::kTensors), tensors.parameter_bytes);
 }
 
-// The first piece, with the embedding, is needed at once, and each of the others after the one
+// The first bucket, with the embedding, is needed at once, and each of the others after the one
 // before it.
-TEST(StepWorks, TheForwardPassNeedsPiecesInTheOrderOfTheirGathers) {
+TEST(StepWorks, TheForwardPassNeedsBucketsInTheOrderOfTheirGathers) {
   Config config = SmallModel();
   config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
   StepWork work = WorkOf(config, 2, true);
-  std::erase_if(work.pieces, [](const auto& p) { return p.shares == PieceShares::kNone; });
-  std::ranges::sort(work.pieces, {}, &GradientPiece::place);
-  ASSERT_GT(work.pieces.size(), 2u);
-  EXPECT_EQ(work.pieces.front().needed, 0);
-  EXPECT_GT(work.pieces.back().needed, 0.5);
-  EXPECT_LT(work.pieces.back().needed, 1);
-  EXPECT_TRUE(std::ranges::is_sorted(work.pieces, {}, &GradientPiece::needed));
+  std::erase_if(work.buckets, [](const auto& p) { return p.shares == BucketShares::kNone; });
+  std::ranges::sort(work.buckets, {}, &BucketWork::place);
+  ASSERT_GT(work.buckets.size(), 2u);
+  EXPECT_EQ(work.buckets.front().needed, 0);
+  EXPECT_GT(work.buckets.back().needed, 0.5);
+  EXPECT_LT(work.buckets.back().needed, 1);
+  EXPECT_TRUE(std::ranges::is_sorted(work.buckets, {}, &BucketWork::needed));
 }
 
-// A ring passes shares from rank to rank: with many ranks the pieces grow, or it would be latency.
-TEST(StepWorks, ManyRanksShareLargerPieces) {
+// A ring passes shares from rank to rank: with many ranks the buckets grow, or it would be latency.
+TEST(StepWorks, ManyRanksShareLargerBuckets) {
   Config config = SmallModel();
   config.mutable_train()->set_batch_size(128);
   config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
-  EXPECT_GT(WorkOf(config, 2, true).pieces.size(), 3u);
-  EXPECT_EQ(WorkOf(config, 128, true).pieces.size(), 2u);  // all parameters, and the step's sums
+  EXPECT_GT(WorkOf(config, 2, true).buckets.size(), 3u);
+  EXPECT_EQ(WorkOf(config, 128, true).buckets.size(), 2u);  // all parameters, and the step's sums
 }
 
 // p, g, m and v are read and three of them written; the norm reads g once more. Other values of the

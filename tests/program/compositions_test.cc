@@ -120,11 +120,11 @@ TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
   }
 }
 
-// A forward half that gets each piece of the parameters only when it says that it needs it computes
-// what one does that has all of them.
-TEST_P(Compositions, PiecesAreThereWhenTheyAreNeeded) {
+// A forward half that gets each bucket of the parameters only when it says that it needs it
+// computes what one does that has all of them.
+TEST_P(Compositions, BucketsAreThereWhenTheyAreNeeded) {
   for (Backend& backend : Backends()) {
-    if (!backend.device().is_host()) continue;  // pieces come between sections
+    if (!backend.device().is_host()) continue;  // buckets come between sections
     Running running(Record(GetParam()), backend);
     const Program& program = running.executable.program();
     const auto gradients = [&] {
@@ -135,9 +135,9 @@ TEST_P(Compositions, PiecesAreThereWhenTheyAreNeeded) {
     };
     const auto expected = gradients();
 
-    std::vector<ElementRange> pieces = running.parameters.Pieces(ParameterStore::kBlock);
-    std::ranges::reverse(pieces);  // the forward half begins with the first one
-    std::vector<size_t> ends = PiecesNeeded(program, pieces);
+    std::vector<ElementRange> buckets = running.parameters.Buckets(ParameterStore::kBlock);
+    std::ranges::reverse(buckets);  // the forward half begins with the first one
+    std::vector<size_t> ends = BucketsNeeded(program, buckets);
     EXPECT_TRUE(std::ranges::is_sorted(ends));
     EXPECT_LE(ends.back(), program.backward_begin);
     ends.push_back(program.instructions.size());
@@ -148,10 +148,10 @@ TEST_P(Compositions, PiecesAreThereWhenTheyAreNeeded) {
     const std::vector<std::byte> whole(arena, arena + running.parameters.arena_elements() * size);
     std::ranges::fill_n(arena, std::ssize(whole), std::byte{0xFF});  // NaN
     running.executable.Run(Gradients::kReplace, [&](size_t section) {
-      if (section == pieces.size()) return;
-      const size_t begin = pieces[section].begin * size;
-      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(begin), pieces[section].size() * size,
-                  arena + begin);
+      if (section == buckets.size()) return;
+      const size_t begin = buckets[section].begin * size;
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(begin),
+                  buckets[section].size() * size, arena + begin);
     });
     for (size_t i = 0; const Parameter& p : running.parameters.all()) {
       EXPECT_EQ(running.memory.Gradient(p), expected[i++]) << p.name;

@@ -239,7 +239,7 @@ TEST(Region, RefusesNesting) {
   EXPECT_THROW(s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);
 }
 
-// Each piece of the arena holds its last values once its section has run.
+// Each bucket of the arena holds its last values once its section has run.
 
 }  // namespace
 }  // namespace syntra

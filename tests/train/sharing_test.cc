@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that share the optimizer's state train what ranks do that have all of it, bit for bit, also
-// where gradients are summed in many pieces. Usage, under mpirun: sharing_test [host|nccl]. With
+// where gradients are summed in many buckets. Usage, under mpirun: sharing_test [host|nccl]. With
 // nccl each rank has a simulated GPU. All ranks run the same cases.
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ Config ConfigFor(const std::string& kind, const std::string& sharding) {
       {}, kForModel);
 }
 
-// With the gradients in pieces of so many blocks for each rank; 0: as a run has them.
+// With the gradients in buckets of so many blocks for each rank; 0: as a run has them.
 std::shared_ptr<const TrainingPlan> PlanFor(const std::string& kind, const std::string& sharding,
                                             int64_t blocks) {
   PlannedRanks planned{.ranks = ranks->size(), .backend = backend};
@@ -105,7 +105,7 @@ TEST_P(Sharing, ChangesNoBit) {
     ASSERT_EQ(shared.size(), alone.size());
     for (const auto& [name, values] : alone) {
       EXPECT_EQ(shared.at(name), values)
-          << name << ", " << sharding << ", " << blocks << " blocks a piece and rank";
+          << name << ", " << sharding << ", " << blocks << " blocks a bucket and rank";
     }
   }
 }
