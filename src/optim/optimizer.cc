@@ -1,20 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/optimizer.h"
 
+#include <algorithm>
+
 #include "core/buffer.h"
-#include "optim/shares.h"
 #include "program/step_sums.h"
 
 namespace syntra {
 
-#define SYNTRA_OPTIMIZER(kind, name)                                            \
-  std::unique_ptr<Optimizer> optimizer_##name(const OptimizerConfig& config,    \
-                                              const ParameterStore& parameters, \
-                                              std::span<const ElementRange> parts);
+using OptimizerMaker = std::unique_ptr<Optimizer>(const OptimizerConfig& config,
+                                                  const ParameterStore& parameters,
+                                                  std::span<const ElementRange> parts);
+#define SYNTRA_OPTIMIZER(kind, name, grain) OptimizerMaker optimizer_##name;
 #include "optim/optimizers.def"
 #undef SYNTRA_OPTIMIZER
 
 namespace {
+
+struct OptimizerRow {
+  OptimizerConfig::Kind kind;
+  OptimizerMaker* make;
+  UpdateGrain grain;
+};
+
+constexpr OptimizerRow kOptimizers[] = {
+#define SYNTRA_OPTIMIZER(kind, name, grain) \
+  {OptimizerConfig::kind, optimizer_##name, UpdateGrain::grain},
+#include "optim/optimizers.def"
+#undef SYNTRA_OPTIMIZER
+};
+
+const OptimizerRow& RowOf(const OptimizerConfig& config) {
+  const auto* row = std::ranges::find(kOptimizers, config.kind(), &OptimizerRow::kind);
+  SYNTRA_CHECK(row != std::end(kOptimizers), "no optimizer is of kind {}",
+               static_cast<int>(config.kind()));
+  return *row;
+}
 
 int64_t Aligned(int64_t elements) {
   return static_cast<int64_t>(AlignUp(elements, Buffer::kAlignment / sizeof(float)));
@@ -132,17 +153,12 @@ Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   return std::move(builder).Build();
 }
 
+UpdateGrain GrainOf(const OptimizerConfig& config) { return RowOf(config).grain; }
+
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
                                          std::span<const ElementRange> parts) {
-  switch (config.kind()) {
-#define SYNTRA_OPTIMIZER(kind, name) \
-  case OptimizerConfig::kind:        \
-    return optimizer_##name(config, parameters, parts);
-#include "optim/optimizers.def"
-#undef SYNTRA_OPTIMIZER
-  }
-  SYNTRA_CHECK(false, "no optimizer is of kind {}", static_cast<int>(config.kind()));
+  return RowOf(config).make(config, parameters, parts);
 }
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,

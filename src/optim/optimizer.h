@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "configs/schema/config.pb.h"
+#include "optim/shares.h"
 #include "program/builder.h"
 
 namespace syntra {
@@ -89,6 +90,9 @@ class Optimizer {
   std::vector<StateTensor> state_;
   int64_t state_elements_ = 0;
 };
+
+// How finely the updates of an optimizer of this configuration can be cut.
+UpdateGrain GrainOf(const OptimizerConfig& config);
 
 // An optimizer of these parts of the arena of parameters, in the order in which their gradients are
 // there: its buckets, or what a rank updates of them (shares.h). The parameters must outlive it.

@@ -55,10 +55,6 @@ Shares EqualParts(int64_t elements, int ranks) {
 
 }  // namespace
 
-UpdateGrain GrainOf(const OptimizerConfig& config) {
-  return config.kind() == OptimizerConfig::ADAMW ? UpdateGrain::kElement : UpdateGrain::kTensor;
-}
-
 std::vector<SharedBucket> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
                                        int ranks, int64_t bucket_elements) {
   std::optional<Shares> tensors;

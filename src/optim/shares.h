@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "configs/schema/config.pb.h"
 #include "core/parameters.h"
 #include "dist/shares.h"
 
@@ -15,7 +14,6 @@ namespace syntra {
 // The smallest unit into which an optimizer's update can be cut: an element, or a tensor where the
 // update of each element depends on all of them.
 enum class UpdateGrain { kElement, kTensor };
-UpdateGrain GrainOf(const OptimizerConfig& config);
 
 // A bucket of the arena of parameters, and which part of it each rank updates.
 struct SharedBucket {
