@@ -9,8 +9,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "core/buffer.h"
 #include "kernels/bfloat16.h"
@@ -492,23 +495,20 @@ TEST(SweepItself, NoticesMistakes) {
   EXPECT_NE(unwritten.find("the copy"), std::string::npos) << unwritten;
 }
 
-TEST(KernelCoverage, CountsCasesWithKernels) {
-  int with_kernel = 0;
-  std::set<std::string> without;
-  const std::vector<SweepCase> all = AllTrials();
-  for (const SweepCase& sweep : all) {
+// The sweep skips a case whose kernel is missing. On CPUs Adafactor has none where the factored
+// axes are not the last two, and on GPUs nothing shows weights.
+TEST(KernelCoverage, OnlyTheseOpsLackKernels) {
+  std::map<std::string, std::set<bool>> have;
+  for (const SweepCase& sweep : AllTrials()) {
     const Trial trial = MakeTrial(sweep, kSeed);
-    if (BindTested(trial.op, trial.call)) {
-      ++with_kernel;
-    } else {
-      without.insert(sweep.op);
-    }
+    have[sweep.op].insert(BindTested(trial.op, trial.call).has_value());
   }
-  std::string names;
-  for (const std::string& op : without) names += ' ' + op;
-  std::printf("%d of %zu cases have a %s kernel; some or all are missing for:%s\n", with_kernel,
-              all.size(), FastBackend().name().data(), names.c_str());
-  EXPECT_FALSE(all.empty());
+  std::vector<std::string> lacking;
+  for (const auto& [op, answers] : have) {
+    if (answers.contains(false)) lacking.push_back(op + (answers.size() == 2 ? " in part" : ""));
+  }
+  const bool on_host = FastBackend().device().is_host();
+  EXPECT_EQ(lacking, std::vector<std::string>{on_host ? "adafactor in part" : "attention_weights"});
 }
 
 }  // namespace
