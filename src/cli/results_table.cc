@@ -10,6 +10,13 @@
 namespace syntra {
 namespace {
 
+// "mrpc f1/accuracy": the values of the column's cells, in their order.
+std::string ColumnName(const std::string& task, const Json& values) {
+  std::vector<std::string> metrics;
+  for (const auto& value : values.items()) metrics.push_back(value.key());
+  return fmt::format("{} {}", task, Join(metrics, "/"));
+}
+
 // Of one of the row's tasks or tests.
 std::string Cell(const ResultsRow& row, Json ResultsRow::*part, const std::string& name) {
   if (!(row.*part).contains(name)) return "-";
@@ -55,7 +62,7 @@ std::vector<TableRow> ResultsCells(std::span<const ResultsRow> rows) {
   if (with_results == rows.end()) return lines;
   for (Json ResultsRow::*part : {&ResultsRow::tasks, &ResultsRow::tests}) {
     for (const auto& [name, values] : ((*with_results).*part).items()) {
-      lines[0].push_back(name);
+      lines[0].push_back(ColumnName(name, values));
       for (size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(Cell(rows[i], part, name));
     }
   }

@@ -27,8 +27,8 @@ ResultsRow RowOf(const std::string& name, const Json& results);
 // Adds a row of what the commonest answer of each task would give, if a task has one.
 void AddMajorityRow(const Json& results, std::vector<ResultsRow>* rows);
 
-// "cola 53.1  mrpc 88.2/84.1": values of a task between slashes, percentages with one digit after
-// the point, and "±0.4" after values with a deviation. A task that a row lacks is "-".
+// Under "mrpc f1/accuracy", "88.2/84.1": percentages with one digit after the point, and "±0.4"
+// after values with a deviation. A task that a row lacks is "-".
 std::string ResultsTable(std::span<const ResultsRow> rows);
 // The same as cells: the names of the columns, then the rows. The columns are those of the first
 // row with results.

@@ -254,7 +254,7 @@ TEST_F(CompareOnTasks, EachMixerLearnsTheTasks) {
                 HasSubstr(fmt::format("  {:.1f}/{:.1f}  ", values.at("accuracy").get<double>(),
                                       values.at("f1").get<double>())));
   }
-  EXPECT_THAT(outcome.out, HasSubstr("mixer           average"));
+  EXPECT_THAT(outcome.out, HasSubstr("mixer           average  toy accuracy/f1  "));
   EXPECT_THAT(outcome.out, HasSubstr("majority class "));
   EXPECT_THAT(outcome.out, HasSubstr("relative to dot"));
   EXPECT_THAT(File("all", "comparison.html"), HasSubstr("toy/f1"));

@@ -32,7 +32,7 @@ TEST_F(Finetune, TheBestCheckpointIsJudgedAgain) {
   EXPECT_EQ(Run(evaluate, {.ranks = 2}).out, alone.out);
 
   const Outcome table = Run({"eval", "--checkpoint", best});
-  EXPECT_THAT(table.out, HasSubstr("toy"));
+  EXPECT_THAT(table.out, HasSubstr("average  toy accuracy/f1\n"));
   EXPECT_THAT(table.out, HasSubstr(fmt::format("{:.1f}", again["average"].get<double>())));
 
   EXPECT_EQ(again["examples"], (Json{{"toy", 32}}));
