@@ -32,7 +32,7 @@ Action SetUpConvert(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember(names));
   app.add_option("--tokenizer", options->tokenizer,
-                 "SentencePiece model to use instead of the input's own, or if the input has none")
+                 "SentencePiece model that the input was trained with, if the input has none")
       ->type_name("FILE");
   app.add_option("--dtype", options->dtype, "Element type of huggingface and safetensors files")
       ->check(CLI::IsMember({"f32", "bf16"}))

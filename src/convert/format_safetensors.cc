@@ -79,8 +79,9 @@ void FromJson(const Json& json, const Path& path, google::protobuf::Message* mes
   Fail(ExitCode::kCheckpoint, "{}: {}", path.string(), Printable(std::string(status.message())));
 }
 
-Config ReadModelFile(const Path& path) {
-  Config config;
+// The configuration, and which tokenizer the model was trained with.
+void ReadModelFile(const Path& path, StoredModel* model) {
+  Config& config = model->config;
   try {
     const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes, ExitCode::kCheckpoint));
     if (json.at("format") != kFormatName) {
@@ -89,10 +90,10 @@ Config ReadModelFile(const Path& path) {
     }
     FromJson(json.at("model"), path, config.mutable_model());
     FromJson(json.at("data"), path, config.mutable_data());
+    model->tokenizer_identity = json.value(kTokenizerAttribute, "");
   } catch (const Json::exception& error) {
     Fail(ExitCode::kCheckpoint, "{} does not describe a model: {}", path.string(), error.what());
   }
-  return config;
 }
 
 // The tensors are the model's parameters, no more and no less.
@@ -114,7 +115,7 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
   StoredModel model;
   model.path = directory;
   model.source = std::filesystem::absolute(directory).lexically_normal().string();
-  model.config = ReadModelFile(directory / kModelFile);
+  ReadModelFile(directory / kModelFile, &model);
   ReadTokenizer(directory, kTokenizerFile, tokenizer, &model);
   Complete(&model);
   model.parameters = std::make_unique<SafetensorsSource>(directory);
@@ -125,7 +126,8 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
 void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& options) {
   const Json json = {{"format", kFormatName},
                      {"model", ModelToJson(model.config.model())},
-                     {"data", DataToJson(model.config.data())}};
+                     {"data", DataToJson(model.config.data())},
+                     {kTokenizerAttribute, model.tokenizer_identity}};
   ReplaceFileDurably(directory / kModelFile, JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory / kTokenizerFile, model.tokenizer);
   WriteTensors(*model.parameters, directory, options);

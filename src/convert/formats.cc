@@ -32,7 +32,17 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
          "tokenizer.json cannot take its place)",
          directory.string(), own);
   }
-  model->tokenizer = ReadWholeFile(model->tokenizer_path, kMaxTokenizerBytes, ExitCode::kData);
+  const auto read = [](const Path& path) {
+    return ReadWholeFile(path, kMaxTokenizerBytes, ExitCode::kData);
+  };
+  model->tokenizer = read(model->tokenizer_path);
+  if (given.empty() || !Exists(directory / own) || read(directory / own) == model->tokenizer) {
+    return;
+  }
+  // Its ids would mean other pieces than those that the model has learned.
+  Fail(ExitCode::kData,
+       "the tokenizer {} is another than the model's own, {}; leave --tokenizer out",
+       given.string(), (directory / own).string());
 }
 
 Tokenizer Complete(StoredModel* model) {

@@ -14,7 +14,7 @@ namespace syntra {
 struct ModelFormat {
   const char* name;  // of --to
   bool (*recognizes)(const Path& directory);
-  // `tokenizer`: a SentencePiece model instead of the directory's; "": the directory's. Throws
+  // `tokenizer`: the SentencePiece model of a directory that has none; "": the directory's. Throws
   // Error(kCheckpoint) for what is not sound, Error(kData) for the tokenizer.
   StoredModel (*open)(const Path& directory, const Path& tokenizer);
   // Writes the model into an empty directory, and syncs every file. Throws Error(kConfig) if the
@@ -35,7 +35,7 @@ extern const ModelFormat kHuggingFaceFormat;
 extern const ModelFormat kSafetensorsFormat;
 
 // Sets the model's tokenizer to the one in the file `given` or, if that is empty, in the
-// directory's file `own`. Throws Error(kData) if there is none.
+// directory's file `own`. Throws Error(kData) if there is none, or if both are there and differ.
 void ReadTokenizer(const Path& directory, const char* own, const Path& given, StoredModel* model);
 
 // Checks the model's configuration against the rules (Error(kCheckpoint)), and its tokenizer

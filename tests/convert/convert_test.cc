@@ -361,13 +361,49 @@ TEST_F(Converting, FilesThatAreWrongAreNamed) {
     }
     return std::string();
   };
+  EXPECT_THAT(complaint(text, ExitCode::kData), HasSubstr("is another than the model's own"));
+  RenameDurably(hub / "spiece.model", scratch_ / "own.model");
   EXPECT_THAT(complaint(text, ExitCode::kData), HasSubstr(text.string() + " is not a Sentence"));
   EXPECT_THAT(complaint(scratch_ / "none", ExitCode::kData), HasSubstr("No such file"));
+  RenameDurably(scratch_ / "own.model", hub / "spiece.model");
   Json config = ParseJson(ReadWholeFile(hub / "config.json"));
   config["dropout_rate"] = 2;
   ReplaceFileDurably(hub / "config.json", JsonText(config));
   EXPECT_THAT(complaint({}, ExitCode::kCheckpoint), HasSubstr("model.dropout: 2 is not allowed"));
   EXPECT_FALSE(Exists(out));
+}
+
+// The model says which tokenizer it was trained with. Files of earlier versions do not: then its
+// size must fit.
+TEST_F(Converting, OtherTokenizersAreRefused) {
+  const Path run = scratch_ / "run", kept = scratch_ / "kept.model";
+  ModelConfig model = SampleModel("");
+  model.set_vocabulary_size(400);
+  SaveSample(run, model);
+  const Path out = scratch_ / "out", file = out / "model.json", own = out / kTokenizerFile;
+  Convert(run, out, kSafetensorsFormat);
+  RenameDurably(own, kept);
+  ReplaceFileDurably(own, ReadWholeFile(Path(SYNTRA_SOURCE_DIR) / "data/sample/spiece.model"));
+  EXPECT_THAT(Complaint(out, kSyntraFormat, scratch_ / "a", ExitCode::kConfig),
+              HasSubstr("model.vocabulary_size 400 is smaller than the tokenizer's"));
+  std::string other = ReadWholeFile(kept);
+  other[other.find("</s>") + 8] ^= 1;  // a score: a sound model of the same size
+  ReplaceFileDurably(own, other);
+  EXPECT_THAT(Complaint(out, kSyntraFormat, scratch_ / "a", ExitCode::kData),
+              HasSubstr("is not the one that the model was trained with"));
+  RemoveAll(own);
+  Convert(out, scratch_ / "same", kSyntraFormat, {}, kept);
+  Json json = ParseJson(ReadWholeFile(file));
+  json.erase("tokenizer_digest");
+  ReplaceFileDurably(file, JsonText(json, 2) + "\n");
+  try {
+    Convert(out, scratch_ / "a", kSyntraFormat, {}, kept);
+    ADD_FAILURE() << "a tokenizer of 67 tokens was taken for a model of 400";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kData);
+    EXPECT_THAT(error.what(), HasSubstr("67 tokens, but the model 400"));
+  }
+  EXPECT_FALSE(Exists(scratch_ / "a"));
 }
 
 TEST_F(Converting, RefusalsLeaveNothing) {
