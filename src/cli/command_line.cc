@@ -9,11 +9,13 @@
 
 #include "base/crash_guard.h"
 #include "base/failure.h"
+#include "base/home.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "config/problem.h"
 #include "config/suggest.h"
 
@@ -120,6 +122,7 @@ bool WantsJson(const CLI::App& root) {
 // Who asked for JSON reads errors as JSON too.
 ExitCode RunReported(const CLI::App& root, const Action& action) {
   try {
+    CheckEnvironment();
     return action();
   } catch (const Error& error) {
     if (!WantsJson(root)) throw;
@@ -132,7 +135,7 @@ ExitCode RunReported(const CLI::App& root, const Action& action) {
 // option would be taken for a path that was forgotten.
 std::string ProblemOfPath(const std::string& text) {
   if (text.empty()) return "must not be empty; name one, or leave it out";
-  if (!text.starts_with("--")) return "";
+  if (!text.starts_with("--")) return HomeFault(text);
   return fmt::format("must have a value before {0}; if {0} is its name, write ./{0}", text);
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 
 namespace syntra {
 namespace {
@@ -36,31 +37,6 @@ constexpr std::array kExitStatuses{
     ExitStatus{ExitCode::kInternal, "a bug in this program"},
     ExitStatus{ExitCode::kRequeue,
                "stopped on request, nothing that was trained is lost; run the same command again"},
-};
-
-struct Variable {
-  const char* name;
-  const char* meaning;
-};
-
-// The environment variables that the program reads. README.md has the same list.
-constexpr std::array kVariables{
-    Variable{"OMP_NUM_THREADS", "most threads of a process, if train.threads is not set"},
-    Variable{
-        "OMP_WAIT_POLICY",
-        "passive: threads sleep instead of spinning while they wait for each other; much faster "
-        "if other programs use the same cores, slower otherwise"},
-    Variable{"SYNTRA_BINDING", "none: ranks are not bound to cores of their own"},
-    Variable{"SYNTRA_WATCHDOG",
-             "limits of phases that take longer than the watchdog allows, in seconds, such as "
-             "save=3600,init=600"},
-    Variable{
-        "SYNTRA_ALGORITHMS",
-        "first: cuBLASLt's first algorithm is taken, and none is timed or remembered; own: the "
-        "same, but our own kernel where there is one"},
-    Variable{"SYNTRA_HOPPER",
-             "off: Hopper GPUs use the kernels of other GPUs; two_passes: attention's "
-             "backward pass has no kernel for queries and keys together"},
 };
 
 // Text of any kind as roff shows it: backslashes, hyphens that can be copied, and no line that
@@ -114,7 +90,7 @@ std::string ExitStatusSection() {
 
 std::string EnvironmentSection() {
   std::string text = ".SH ENVIRONMENT\n";
-  for (const Variable& variable : kVariables) {
+  for (const EnvironmentVariable& variable : EnvironmentVariables()) {
     text += fmt::format(".TP\n.B {}\n{}\n", Roff(variable.name), Roff(variable.meaning));
   }
   return text;

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/home.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "config/scalar.h"
@@ -32,7 +32,9 @@ constexpr PurposeOfField kPurposes[] = {
     {"data.train", &ConfigPurpose::training_data},
     {"data.validation", &ConfigPurpose::validation_data},
     {"data.tokenizer", &ConfigPurpose::tokenizer},
+    {"data.prepared", &ConfigPurpose::validation_data},
     {"train.directory", &ConfigPurpose::run},
+    {"checkpoint.initial", &ConfigPurpose::run},
     {"data.task", &ConfigPurpose::tasks},
 };
 
@@ -71,31 +73,8 @@ std::string FileFault(const Rule& rule, const std::string& text) {
   return "";
 }
 
-// Fields that name places, besides those with rules about files, and what uses them. What only
-// looks at a configuration, such as that of a run elsewhere, may find any.
-constexpr PurposeOfField kPlaces[] = {
-    {"data.prepared", &ConfigPurpose::validation_data},
-    {"train.directory", &ConfigPurpose::run},
-    {"data.directory", &ConfigPurpose::run},
-    {"checkpoint.initial", &ConfigPurpose::run},
-};
-
-bool IsUsedPlace(const Rule& rule, const std::string& path, const ConfigPurpose& purpose) {
-  return rule.existing_path() || rule.existing_pattern() ||
-         std::ranges::any_of(kPlaces, [&](const PurposeOfField& place) {
-           return path == place.path && purpose.*place.needed;
-         });
-}
-
-// A folder "~" would be made, in which nobody looks.
-std::string HomeFault(const std::string& text) {
-  if (text != "~" && !text.starts_with("~/")) return "";
-  const char* home = std::getenv("HOME");
-  const std::string meant = home && *home ? home + text.substr(1) : "";
-  return fmt::format(
-      "{} begins with \"~\", which only a shell replaces, and not everywhere; write the whole "
-      "path{}",
-      Quoted(text), meant.empty() ? "" : ", " + Quoted(meant));
+bool IsPath(const Rule& rule) {
+  return rule.path() || rule.existing_path() || rule.existing_pattern();
 }
 
 double NumberOf(const Message& message, const FieldDescriptor* field) {
@@ -187,7 +166,7 @@ class RuleCheck {
     } else if (needed && rule.required() && text.empty()) {
       AddMissing(path);
     } else if (needed) {
-      std::string fault = IsUsedPlace(rule, path, purpose_) ? HomeFault(text) : "";
+      std::string fault = IsPath(rule) ? HomeFault(text) : "";
       if (fault.empty()) fault = FileFault(rule, text);
       if (!fault.empty()) Add(path, fault);
     }

@@ -217,7 +217,34 @@ TEST_F(Mistake, AHomeDirectoryThatOnlyShellsKnow) {
     ExpectError(Run(Pretrain("run", {field + "=~/x"}), {.environment = {"HOME=/home/ann"}}), 2,
                 {field, "\"~/x\" begins with \"~\"", "write the whole path, \"/home/ann/x\""});
   }
+  const std::string config = config_.string(), run = scratch_.string();
+  const std::string task =
+      R"(data.task=[{ text_to_text { name: "a" train: "~/x" validation: "b.tsv" } }])";
+  const std::string pairs =
+      R"(data.task=[{ parallel_text { name: "a" train { input: "~/x" target: "b" } } }])";
+  const std::pair<Arguments, std::string> cases[] = {
+      {{"finetune", config, "--set", task, "--from-scratch"}, "text_to_text.train[0]"},
+      {{"plan", config, "--set", pairs}, "parallel_text.train[0].input"},
+      {{"plan", config, "--set", "data.directory=~/x"}, "data.directory"},
+      {{"finetune", config, "--init-from=~/x"}, "--init-from"},
+      {{"eval", "--checkpoint=~/x"}, "--checkpoint"},
+      {{"convert", run, "--output=~/x", "--to", "syntra"}, "--output"},
+  };
+  for (const auto& [arguments, place] : cases) {
+    ExpectError(Run(arguments, {.environment = {"HOME=/home/ann"}}), 2,
+                {place, "write the whole path, \"/home/ann/x\""});
+  }
   EXPECT_FALSE(std::filesystem::exists("~"));
+}
+
+TEST_F(Mistake, EnvironmentVariablesThatMeanNothing) {
+  const Arguments plan{"plan", config_.string()};
+  ExpectError(Run(plan, {.environment = {"SYNTRA_BINDING=nome"}}), 2,
+              {"SYNTRA_BINDING is \"nome\"", "did you mean \"none\"?", "unset it"});
+  ExpectError(Run(plan, {.environment = {"SYNTRA_HOPPER=on"}}), 2,
+              {"SYNTRA_HOPPER is \"on\"", "set it to off or two_passes"});
+  ExpectError(Run(plan, {.environment = {"SYNTRA_ALGORITHMS=0"}}), 2, {"first or own"});
+  EXPECT_EQ(Run(plan, {.environment = {"SYNTRA_BINDING=", "SYNTRA_HOPPER=off"}}).code, 0);
 }
 
 TEST_F(Mistake, PointersOfGitLfs) {
