@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/report_page.h"
+#include "train/continuation.h"
 #include "train/describe.h"
 
 namespace syntra {
@@ -41,6 +42,7 @@ void PrintText(const RunReport& report, const PlotOptions& plot) {
   NamedTexts fields{{"model", DescribeModel(report.config.model())},
                     {"throughput", DescribeThroughput(history)},
                     {"steps", DescribePhases(history)},
+                    {"schedule", OtherRates(history, report.config)},
                     {"goodput", report.goodput ? Describe(*report.goodput) : ""},
                     {"training", DescribeCurve(history.loss)}};
   std::ranges::copy(DescribeEvaluations(history), std::back_inserter(fields));

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/page.h"
 #include "config/print.h"
+#include "train/continuation.h"
 #include "train/describe.h"
 
 namespace syntra {
@@ -179,6 +180,8 @@ std::string RunList(const Reports& reports) {
     if (report.goodput) list += HtmlElement("dd", "goodput: " + Describe(*report.goodput));
     const std::string phases = DescribePhases(report.history);
     if (!phases.empty()) list += HtmlElement("dd", "steps: " + phases);
+    const std::string rates = OtherRates(report.history, report.config);
+    if (!rates.empty()) list += HtmlElement("dd", "schedule: " + rates);
     list += "\n";
   }
   return list + "</dl>\n";

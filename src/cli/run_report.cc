@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "run/run_history.h"
 #include "run/run_status.h"
+#include "train/continuation.h"
 #include "train/describe.h"
 #include "train/run_directory.h"
 
@@ -194,6 +195,7 @@ Json ReportJson(const RunReport& report) {
           {"done", report.done},
           {"seconds", history.seconds},
           {"phase_seconds", PhasesJson(history)},
+          {"other_rates", OtherRates(history, report.config)},
           {"goodput", report.goodput ? GoodputJson(*report.goodput) : Json()},
           {"tokens_per_second", history.tokens_per_second},
           {"mfu", history.mfu},

@@ -27,6 +27,12 @@ std::optional<Spread> SpreadAt(std::span<const Json> runs, const Json::json_poin
   return SpreadOf(values);
 }
 
+// What decides the results of a run that is done and is not as this configuration says.
+std::string OtherResultsOf(const RunDirectory& run, const Config& config) {
+  const auto newest = NewestSummary(run.checkpoints());
+  return newest ? OtherResults(*newest, config) : "";
+}
+
 }  // namespace
 
 Config OfSeed(Config config, int index, int seeds) {
@@ -68,15 +74,16 @@ void RequireContinuable(const Config& config, int seeds) {
 }
 
 std::string OtherSettingsOf(const Config& config, const RunOutcome& outcome) {
-  if (!outcome.was_done) return "";
   const RunDirectory run{config.train().directory()};
-  const auto newest = NewestSummary(run.checkpoints());
-  const std::string others = newest ? OtherResults(*newest, config) : "";
-  if (others.empty()) return "";
-  return fmt::format(
-      "{} was done before with other settings ({}); to train it with these, set another "
-      "train.directory",
-      run.root.string(), others);
+  const std::string others = outcome.was_done ? OtherResultsOf(run, config) : "";
+  if (!others.empty()) {
+    return fmt::format(
+        "{} was done before with other settings ({}); to train it with these, set another "
+        "train.directory",
+        run.root.string(), others);
+  }
+  const std::string rates = OtherRates(ReadRunHistory(run.metrics()), config);
+  return rates.empty() ? "" : fmt::format("{} was continued: {}", run.root.string(), rates);
 }
 
 Json SpreadOfRuns(std::span<const Json> runs) {

@@ -42,6 +42,7 @@ ConfigChanges ChangesBetween(const Config& before, const Config& now) {
     const std::string path = line.substr(0, line.find(": "));
     const Change change = DecidesTheTree(path, now) ? REFUSED : ChangeOf(path);
     (change == FREE        ? changes.free
+     : change == JUDGING   ? changes.judging
      : change == SCHEDULED ? changes.scheduled
                            : changes.refused)
         .push_back(line);

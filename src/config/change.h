@@ -18,7 +18,7 @@ Change ChangeOf(std::string_view path);
 
 // "path: before -> now" for each field that differs, grouped by what a continued run does with it.
 struct ConfigChanges {
-  std::vector<std::string> refused, scheduled, free;
+  std::vector<std::string> refused, scheduled, judging, free;
 };
 ConfigChanges ChangesBetween(const Config& before, const Config& now);
 

@@ -2,6 +2,7 @@
 #include "train/continuation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/log.h"
@@ -52,12 +53,6 @@ void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentit
       checkpoint.path.string(),
       before == now ? "the data changed"
                     : fmt::format("evaluation.examples: {} -> {}", before, now));
-}
-
-// A field that changes nothing in the training, but how the model is judged.
-bool IsOfEvaluation(const std::string& change) {
-  if (change.starts_with("evaluation.samples")) return false;
-  return change.starts_with("evaluation.") || change.starts_with("decoding.");
 }
 
 // What data_digest is of.
@@ -145,14 +140,35 @@ std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& co
 }
 
 std::string OtherResults(const CheckpointSummary& checkpoint, const Config& config) {
-  const ConfigChanges changes = ChangesSince(checkpoint, config);
-  std::vector<std::string> deciding = changes.scheduled;
-  std::ranges::copy_if(changes.free, std::back_inserter(deciding), IsOfEvaluation);
+  ConfigChanges changes = ChangesSince(checkpoint, config);
+  std::vector<std::string> deciding = std::move(changes.scheduled);
+  std::ranges::move(changes.judging, std::back_inserter(deciding));
   return JoinFirst(deciding, kNamedAtMost);
 }
 
+std::string OtherRates(const RunHistory& history, const Config& config) {
+  constexpr double kTolerance = 1e-9;  // the cosines of libraries differ in their last bits
+  int64_t first = 0, last = 0;
+  for (const PlotPoint& point : CurveNamed(history.curves, "learning_rate")) {
+    const int64_t step = std::llround(point.x);
+    const double rate =
+        LearningRate(config.optimizer().schedule(), step - 1, config.train().steps());
+    // Early versions did not record it.
+    if (std::isnan(point.y) || std::fabs(point.y - rate) <= kTolerance * rate) continue;
+    if (first == 0) first = step;
+    last = step;
+  }
+  if (last == 0) return "";
+  return fmt::format(
+      "steps {} to {} had other learning rates than train.steps and optimizer.schedule now give",
+      WithThousands(first), WithThousands(last));
+}
+
 std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config) {
-  return JoinFirst(ChangesSince(checkpoint, config).free, kNamedAtMost);
+  ConfigChanges changes = ChangesSince(checkpoint, config);
+  std::vector<std::string> others = std::move(changes.judging);
+  std::ranges::move(changes.free, std::back_inserter(others));
+  return JoinFirst(others, kNamedAtMost);
 }
 
 }  // namespace syntra

@@ -8,6 +8,7 @@
 
 #include "checkpoint/manifest.h"
 #include "data/prepare.h"
+#include "run/run_history.h"
 #include "train/snapshot.h"
 
 namespace syntra {
@@ -40,6 +41,10 @@ std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& co
 // What decides the results of a run that is done, and is not as this configuration says:
 // "optimizer.schedule.rate: 0.1 -> 0.2, evaluation.examples: 0 -> 500"; "" if there is nothing.
 std::string OtherResults(const CheckpointSummary& checkpoint, const Config& config);
+
+// "steps 1 to 60 had other learning rates than train.steps and optimizer.schedule now give": of a
+// run that was continued under another schedule. "" if all its steps had these.
+std::string OtherRates(const RunHistory& history, const Config& config);
 
 // The other fields that changed, as "a: 1 -> 2, b: 3 -> 4"; "" if there are none.
 std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config);

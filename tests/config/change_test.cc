@@ -37,6 +37,7 @@ TEST(Change, OnlyTheseMayChange) {
                                        "data.validation",
                                        "decoding",
                                        "evaluation",
+                                       "evaluation.samples",
                                        "optimizer.schedule",
                                        "train.compare_replicas_every",
                                        "train.device",
@@ -61,16 +62,21 @@ TEST(Change, IsThatOfTheFieldOrOfTheMessageAroundIt) {
   EXPECT_EQ(ChangeOf("optimizer.beta1"), REFUSED);
   EXPECT_EQ(ChangeOf("optimizer.schedule.rate"), SCHEDULED);
   EXPECT_EQ(ChangeOf("train.steps"), SCHEDULED);
-  EXPECT_EQ(ChangeOf("evaluation.batches"), FREE);
+  EXPECT_EQ(ChangeOf("evaluation.batches"), JUDGING);
+  EXPECT_EQ(ChangeOf("decoding.beam.size"), JUDGING);
+  EXPECT_EQ(ChangeOf("evaluation.samples"), FREE);
   EXPECT_EQ(ChangeOf("data.train[3]"), FREE);
 }
 
 TEST(Change, DifferencesBySort) {
   const ConfigChanges changes =
-      ChangesBetween(ConfigOfText("train { steps: 100 log_every: 1 micro_batch_size: 2 seed: 1 }"),
-                     ConfigOfText("train { steps: 200 log_every: 5 micro_batch_size: 4 seed: 2 }"));
+      ChangesBetween(ConfigOfText("train { steps: 100 log_every: 1 micro_batch_size: 2 seed: 1 } "
+                                  "evaluation { examples: 9 }"),
+                     ConfigOfText("train { steps: 200 log_every: 5 micro_batch_size: 4 seed: 2 } "
+                                  "evaluation { examples: 8 }"));
   EXPECT_EQ(changes.refused, std::vector<std::string>{"train.seed: 1 -> 2"});
   EXPECT_EQ(changes.scheduled, std::vector<std::string>{"train.steps: 100 -> 200"});
+  EXPECT_EQ(changes.judging, std::vector<std::string>{"evaluation.examples: 9 -> 8"});
   const std::vector<std::string> free{"train.micro_batch_size: 2 -> 4", "train.log_every: 1 -> 5"};
   EXPECT_EQ(changes.free, free);
 }
