@@ -186,7 +186,7 @@ void PrintText(StepBench& bench, const StepTimes& times, double peak, const Benc
 }  // namespace
 
 Action SetUpBench(CLI::App& app) {
-  const auto config_options = AddConfigOptions(app);
+  const auto model = AddModelOptions(app);
   const auto options = std::make_shared<BenchOptions>();
   auto* steps =
       app.add_option("--steps", options->steps, "Number of steps to time, after one warm-up step")
@@ -201,8 +201,8 @@ Action SetUpBench(CLI::App& app) {
                "Time a step for each line of standard input and print it as JSON")
       ->excludes(steps)
       ->excludes(ops);
-  return [config_options, options] {
-    const Config config = LoadForModel(*config_options);
+  return [model, options] {
+    const Config config = LoadForModel(*model);
     ChooseThreads(config.train());
     StepBench bench(config);
     bench.Step();

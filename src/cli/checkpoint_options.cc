@@ -153,9 +153,9 @@ std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app) {
                  "Checkpoint, or a directory of checkpoints, of which the newest valid one is used")
       ->required()
       ->type_name("DIR");
-  app.add_option("--set", options->overrides, "Set one field of the checkpoint's configuration")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
+  Repeatable(app.add_option("--set", options->overrides,
+                            "Set one field of the checkpoint's configuration"))
+      ->type_name("FIELD=VALUE");
   return options;
 }
 

@@ -17,6 +17,12 @@ CLI::App* AddCommand(CLI::App& parent, const Command& command) {
   return app;
 }
 
+CLI::Option* Repeatable(CLI::Option* option) {
+  return option->description(option->get_description() + "; may be repeated")
+      ->expected(1)
+      ->take_all();
+}
+
 Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts) {
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> actions;

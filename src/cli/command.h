@@ -10,7 +10,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace syntra {
 
@@ -32,6 +33,10 @@ CLI::App* AddCommand(CLI::App& parent, const Command& command);
 
 // "syntra config show".
 std::string FullName(const CLI::App& app);
+
+// Lets an option of a list be given several times, each time with one value: more would swallow the
+// arguments that follow. Its help says so.
+CLI::Option* Repeatable(CLI::Option* option);
 
 // For a command that is only a choice of inner commands.
 Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts);

@@ -34,10 +34,15 @@ Action SetUpDiff(CLI::App& app) {
     std::string a, b;
   };
   const auto files = std::make_shared<Files>();
-  app.add_option("a", files->a, "First configuration file")->required()->type_name("FILE");
-  app.add_option("b", files->b, "Second configuration file")->required()->type_name("FILE");
+  app.add_option("a", files->a, "First configuration file, or run directory")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("b", files->b, "Second configuration file, or run directory")
+      ->required()
+      ->type_name("FILE");
   return [files] {
-    const auto load = [](const std::string& file) {
+    const auto load = [](const std::string& path) {
+      const std::string file = ConfigFileAt(path);
       return LoadConfig(std::span(&file, 1), {}, kForModel);
     };
     const Config a = load(files->a), b = load(files->b);

@@ -5,20 +5,30 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "run/run_history.h"
+#include "train/run_directory.h"
 
 namespace syntra {
+
+std::string ConfigFileAt(const std::string& path) {
+  if (!IsDirectory(path)) return path;
+  const Path file = RunDirectory{path}.config();
+  if (!Exists(file)) FailNoRun(path, file.filename().string());
+  return file.string();
+}
 
 std::vector<std::string> ConfigOptions::Files() const {
   std::vector<std::string> files;
   auto next_named = named_files.begin(), next_unnamed = unnamed_files.begin();
+  const auto add = [&](const std::string& path) { files.push_back(ConfigFileAt(path)); };
   for (const std::string& file : unnamed_files) {
     if (file.find('=') == file.npos || Exists(file)) continue;
     Fail(ExitCode::kConfig, "{0} is not a file; to set a field, write --set '{0}'",
          Printable(file));
   }
   for (const CLI::Option* option : app->parse_order()) {
-    if (option == named) files.push_back(*next_named++);
-    if (option == unnamed) files.push_back(*next_unnamed++);
+    if (option == named) add(*next_named++);
+    if (option == unnamed) add(*next_unnamed++);
   }
   return files;
 }
@@ -36,19 +46,18 @@ Config ConfigOptions::Load(const ConfigPurpose& purpose) const {
 std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app) {
   auto options = std::make_shared<ConfigOptions>();
   options->app = &app;
-  options->unnamed = app.add_option("file", options->unnamed_files,
-                                    "Configuration file; later files override earlier ones")
-                         ->type_name("FILE");
-  // One value each: a list would swallow the arguments that follow.
-  options->named =
-      app.add_option("--config", options->named_files, "Configuration file, the same as FILE")
-          ->type_name("FILE")
-          ->allow_extra_args(false);
-  app.add_option(
-         "--set", options->overrides,
-         "Set one field, e.g. --set train.steps=1000; \"syntra config explain\" lists all fields")
-      ->type_name("FIELD=VALUE")
-      ->allow_extra_args(false);
+  options->unnamed =
+      app.add_option("file", options->unnamed_files,
+                     "Configuration file, or a run directory for the configuration that "
+                     "the run recorded; later ones override earlier ones")
+          ->type_name("FILE");
+  options->named = Repeatable(app.add_option("--config", options->named_files,
+                                             "Configuration file, the same as FILE"))
+                       ->type_name("FILE");
+  Repeatable(app.add_option("--set", options->overrides,
+                            "Set one field, e.g. --set train.steps=1000; \"syntra config "
+                            "explain\" lists all fields"))
+      ->type_name("FIELD=VALUE");
   return options;
 }
 

@@ -15,6 +15,10 @@ class Option;
 
 namespace syntra {
 
+// `path`, or if that is the directory of a run, the file of its recorded configuration. Throws
+// Error(kConfig) if it is another directory.
+std::string ConfigFileAt(const std::string& path);
+
 struct ConfigOptions {
   const CLI::App* app = nullptr;
   // Files given as --config FILE, and as FILE alone.
@@ -22,7 +26,7 @@ struct ConfigOptions {
   std::vector<std::string> named_files, unnamed_files;
   std::vector<std::string> overrides;
 
-  // All files, in the order of the command line.
+  // All files, in the order of the command line (ConfigFileAt).
   std::vector<std::string> Files() const;
 
   // Throws Error(kConfig) if there is neither a file nor an override.

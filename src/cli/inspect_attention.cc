@@ -205,11 +205,10 @@ Action SetUpInspectAttention(CLI::App& app) {
   app.add_option("--svg", options->svg,
                  "Draw what each head reads in the first example to this file")
       ->type_name("FILE");
-  app.add_option("--layer", options->layers,
-                 "Draw the layers whose name contains this, instead of the first, the middle and "
-                 "the last; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+  Repeatable(app.add_option("--layer", options->layers,
+                            "Draw the layers whose name contains this, instead of the first, the "
+                            "middle and the last"))
+      ->type_name("NAME");
   app.add_option("--positions", options->positions, "Draw this many of the first positions")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();

@@ -48,7 +48,7 @@ void PrintAliveJson(std::span<const LiveBlock> alive, size_t count) {
 }
 
 Action SetUpMemory(CLI::App& app) {
-  const auto options = AddConfigOptions(app);
+  const auto options = AddModelOptions(app);
   struct Form {
     size_t count = 30;
     bool json = false;
@@ -86,7 +86,7 @@ double ImbalanceOf(const std::vector<ShareSizes>& shares) {
 }
 
 Action SetUpShards(CLI::App& app) {
-  const auto options = AddConfigOptions(app);
+  const auto options = AddModelOptions(app);
   const auto form = AddReportOptions(app);
   return [options, form] {
     const Config config = LoadForModel(*options);

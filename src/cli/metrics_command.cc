@@ -198,17 +198,16 @@ Action SetUpMetrics(CLI::App& app) {
   app.add_option("--answers", options->answers, "File with an answer in each line")
       ->required()
       ->type_name("FILE");
-  app.add_option("--references", options->references,
-                 "File with the right answer to each line; may be repeated where several are right")
+  Repeatable(app.add_option("--references", options->references,
+                            "File with the right answer to each line, or with another one that is "
+                            "right"))
       ->required()
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  app.add_option("--label", options->labels,
-                 "Label of class 0, then of class 1, ..., for metrics of labels; without it all "
-                 "that the references have, in alphabetical order. Of two, f1 and multirc take "
-                 "the second as the positive one")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+      ->type_name("FILE");
+  Repeatable(app.add_option("--label", options->labels,
+                            "Label of class 0, then of class 1, ..., for metrics of labels; "
+                            "without it all that the references have, in alphabetical order. Of "
+                            "two, f1 and multirc take the second as the positive one"))
+      ->type_name("NAME");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return PrintMetrics(*options); };
 }

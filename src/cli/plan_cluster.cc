@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/plan_report.h"
-#include "cli/run_config.h"
 #include "cli/scaling_report.h"
 
 namespace syntra {
@@ -18,10 +17,11 @@ namespace {
 constexpr int kMostRanks = 4096;
 
 // The configurations to predict, each with what its curve is called.
-std::vector<std::pair<std::string, Config>> LoadModels(const ConfigOptions& config,
+std::vector<std::pair<std::string, Config>> LoadModels(const ModelOptions& common,
                                                        const ClusterOptions& options) {
   std::vector<std::pair<std::string, Config>> list;
-  if (options.models.empty()) list.emplace_back("", LoadForModel(config));
+  if (options.models.empty()) list.emplace_back("", LoadForModel(common));
+  const ConfigOptions& config = *common.config;
   for (const std::string& model : options.models) {
     std::vector<std::string> files{model};
     std::ranges::copy(config.Files(), std::back_inserter(files));
@@ -76,9 +76,9 @@ void PrintSweep(const std::vector<ScalingPoint>& points, bool json) {
   fmt::print("{}\n", JsonText({{"cluster", ClusterJson(points.front().cluster)}, {"sweep", list}}));
 }
 
-void PredictSweep(const ConfigOptions& config, const ClusterOptions& options, bool json) {
+void PredictSweep(const ModelOptions& common, const ClusterOptions& options, bool json) {
   std::vector<ScalingPoint> points;
-  for (const auto& [name, loaded] : LoadModels(config, options)) {
+  for (const auto& [name, loaded] : LoadModels(common, options)) {
     CheckLayout(loaded.cluster(), options);
     std::ranges::move(SweepOf(name, loaded, options), std::back_inserter(points));
   }
@@ -125,10 +125,10 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
          "--sweep", options->sweep,
          "Also predict fewer ranks (1, 2, 4 and so on), with the same number of rows per rank")
       ->needs(nodes);
-  add("--model", options->models,
-      "Configuration of a model, read before the other files; may be repeated to compare models")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  Repeatable(add("--model", options->models,
+                 "Configuration of a model to compare, read before the other files"))
+      ->excludes("--init-from")
+      ->type_name("FILE");
   add("--svg", options->svg,
       "Write a picture of each model's efficiency in the sweep, with and without train.sharding, "
       "to this file")
@@ -136,9 +136,9 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
   return options;
 }
 
-void PredictOnCluster(const ConfigOptions& config, const ClusterOptions& options, bool json) {
+void PredictOnCluster(const ModelOptions& common, const ClusterOptions& options, bool json) {
   const bool is_one = !options.sweep && options.svg.empty() && options.models.empty();
-  is_one ? PredictOne(LoadForModel(config), options, json) : PredictSweep(config, options, json);
+  is_one ? PredictOne(LoadForModel(common), options, json) : PredictSweep(common, options, json);
 }
 
 }  // namespace syntra

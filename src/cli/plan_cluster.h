@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/config_options.h"
+#include "cli/run_config.h"
 #include "cli/scaling_points.h"
 
 namespace syntra {
@@ -29,6 +29,6 @@ struct ClusterOptions {
 std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app);
 
 // Prints the prediction, or those of a sweep or of several models.
-void PredictOnCluster(const ConfigOptions& config, const ClusterOptions& options, bool json);
+void PredictOnCluster(const ModelOptions& common, const ClusterOptions& options, bool json);
 
 }  // namespace syntra

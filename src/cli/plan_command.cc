@@ -97,7 +97,7 @@ void PrintJson(const TrainingPlan& plan, bool on_gpu, const TimeEstimate& time, 
   fmt::print("{}\n", JsonText(all));
 }
 
-ExitCode Measure(const ConfigOptions& options, const Path& file) {
+ExitCode Measure(const ModelOptions& options, const Path& file) {
   return WithRanks("plan", [&](Communicator& ranks, Watchdog& watchdog) {
     const Config config = LoadForModel(options);
     RequirePlaceForFile(file);
@@ -129,7 +129,7 @@ void PlanHere(const Config& config, const ReportOptions& form, bool ops) {
 }  // namespace
 
 Action SetUpPlan(CLI::App& app) {
-  const auto options = AddConfigOptions(app);
+  const auto options = AddModelOptions(app);
   const auto form = AddReportOptions(app);
   const auto cluster = AddClusterOptions(app);
   const auto measured = std::make_shared<std::string>();

@@ -54,6 +54,16 @@ std::string InitialOverride(const Config& given) {
   return MinimalConfigText(from);
 }
 
+Config LoadOnCorpora(const ConfigOptions& options, const StartOptions& start,
+                     const ConfigPurpose& purpose) {
+  ConfigOptions all = options;
+  if (!start.initial.empty()) {
+    CheckReadable(options.Files(), options.overrides);
+    all.overrides.insert(all.overrides.begin(), InitialOverride(ReadWithStart(options, start)));
+  }
+  return all.Load(purpose);
+}
+
 }  // namespace
 
 bool NamesTasks(const ConfigOptions& options) {
@@ -66,12 +76,7 @@ Config LoadForPretraining(const ConfigOptions& options, const StartOptions& star
          "data.task names tasks, which this command does not learn: run syntra finetune, or leave "
          "data.task out");
   }
-  ConfigOptions all = options;
-  if (!start.initial.empty()) {
-    CheckReadable(options.Files(), options.overrides);
-    all.overrides.insert(all.overrides.begin(), InitialOverride(ReadWithStart(options, start)));
-  }
-  return all.Load(kForTraining);
+  return LoadOnCorpora(options, start, kForTraining);
 }
 
 CLI::Option* AddInitFrom(CLI::App& app, StartOptions* start) {
@@ -125,9 +130,16 @@ LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& star
   return {LoadForPretraining(options, start), std::nullopt};
 }
 
-Config LoadForModel(const ConfigOptions& options) {
-  if (!NamesTasks(options)) return options.Load(kForModel);
-  return LoadForFinetuning(options, {.may_lack = true}, kForModel).config;
+std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
+  auto options = std::make_shared<ModelOptions>();
+  options->config = AddConfigOptions(app);
+  AddInitFrom(app, &options->start);
+  return options;
+}
+
+Config LoadForModel(const ModelOptions& options) {
+  if (!NamesTasks(*options.config)) return LoadOnCorpora(*options.config, options.start, kForModel);
+  return LoadForFinetuning(*options.config, options.start, kForModel).config;
 }
 
 }  // namespace syntra

@@ -3,6 +3,7 @@
 // that it starts from.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "cli/config_options.h"
@@ -42,8 +43,14 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
 // --from-scratch is given: that is what corpora are trained from anyway.
 LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start);
 
-// The configuration for commands that need only the model. With tasks, its sizes come from
-// `checkpoint.initial`, if that is set.
-Config LoadForModel(const ConfigOptions& options);
+// For commands that need only the model: files, --set and --init-from.
+struct ModelOptions {
+  std::shared_ptr<ConfigOptions> config;
+  StartOptions start{.may_lack = true};
+};
+std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app);
+
+// With tasks, the model's sizes come from what it starts from, if that is named.
+Config LoadForModel(const ModelOptions& options);
 
 }  // namespace syntra

@@ -21,13 +21,13 @@
 namespace syntra {
 namespace {
 
-struct ModelOptions {
+struct TokenizerOptions {
   std::string model;
   int32_t extra_ids = 100;
 };
 
-std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
-  auto options = std::make_shared<ModelOptions>();
+std::shared_ptr<TokenizerOptions> AddTokenizerOptions(CLI::App& app) {
+  auto options = std::make_shared<TokenizerOptions>();
   app.add_option("--model,--tokenizer,model", options->model, "SentencePiece model")
       ->required()
       ->type_name("FILE");
@@ -39,7 +39,7 @@ std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
 }
 
 Action SetUpEncode(CLI::App& app) {
-  const auto options = AddModelOptions(app);
+  const auto options = AddTokenizerOptions(app);
   const auto sentinels = std::make_shared<bool>(false);
   app.add_flag("--sentinels", *sentinels, "Read <extra_id_K> as a sentinel");
   return [options, sentinels] {
@@ -55,7 +55,7 @@ Action SetUpEncode(CLI::App& app) {
 }
 
 Action SetUpDecode(CLI::App& app) {
-  const auto options = AddModelOptions(app);
+  const auto options = AddTokenizerOptions(app);
   return [options] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
     std::string line;
@@ -114,7 +114,7 @@ void PrintInfo(const Tokenizer& tokenizer) {
 }
 
 Action SetUpInfo(CLI::App& app) {
-  const auto options = AddModelOptions(app);
+  const auto options = AddTokenizerOptions(app);
   return [options] {
     PrintInfo(Tokenizer(options->model, options->extra_ids));
     return ExitCode::kDone;

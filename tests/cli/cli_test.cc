@@ -246,6 +246,35 @@ TEST(Cli, FilesWithoutConfigComeInTheirOrder) {
   EXPECT_EQ(width_of("'" + named_like_a_field.string() + "'"), width_of(c));
 }
 
+TEST(Cli, ARunDirectoryStandsForItsConfiguration) {
+  const Path scratch = ScratchDirectory("runs"), run = scratch / "run", other = scratch / "other";
+  CreateDirectories(run);
+  ReplaceFileDurably(run / "config.textproto", "model { width: 32 }");
+  ReplaceFileDurably(other, "model { width: 64 }");
+  const Outcome shown = Syntra(fmt::format("config show '{}'", run.string()));
+  EXPECT_TRUE(Has(shown.out, "width: 32")) << shown.err;
+  const Outcome differences =
+      Syntra(fmt::format("config diff '{}' '{}'", run.string(), other.string()));
+  EXPECT_EQ(differences.out, "model.width: 32 -> 64\n") << differences.err;
+  for (const char* command : {"config show '{}'", "config diff '{}' x"}) {
+    const Outcome none = Syntra(fmt::format(fmt::runtime(command), scratch.string()));
+    EXPECT_EQ(none.code, 2);
+    EXPECT_TRUE(Has(none.err, "is not the directory of a run: it has no config.textproto"))
+        << none.err;
+  }
+}
+
+// A list would swallow the arguments that follow, so help must not promise one.
+TEST(Cli, OptionsThatMayBeRepeatedTakeOneValueEach) {
+  for (const char* command : {"metrics", "pretrain", "eval", "inspect attention", "plan"}) {
+    const Outcome help = Syntra(std::string(command) + " --help");
+    EXPECT_TRUE(Has(help.out, "; may be repeated")) << command;
+    for (const std::string& line : Split(help.out, '\n')) {
+      EXPECT_FALSE(line.starts_with("  --") && Has(line, " ...")) << line;
+    }
+  }
+}
+
 TEST(Cli, ErrorsAreJsonWhereJsonWasAskedFor) {
   const std::string file = ScratchDirectory("wrong") / "file";
   ReplaceFileDurably(file, "model {\n  d_model: 5\n}\n");

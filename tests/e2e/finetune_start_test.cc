@@ -201,6 +201,10 @@ TEST_F(Finetune, PlansKnowTheStart) {
   };
   const Json expected = report({"plan", "--json", config_.string()}).at("parameters");
   EXPECT_EQ(report(with({"plan", "--json"}, given)).at("parameters"), expected);
+  const Arguments named{given[0], "--init-from", Directory("base").string()};
+  EXPECT_EQ(report(with({"plan", "--json"}, named)).at("parameters"), expected);
+  EXPECT_EQ(report(with({"inspect", "memory", "--json"}, named)),
+            report(with({"inspect", "memory", "--json"}, given)));
   EXPECT_EQ(report(with({"bench", "--json", "--steps", "1"}, given)).at("parameters"), expected);
   const Json shards = report(with({"inspect", "shards", "--json"}, given)).at("shards");
   EXPECT_EQ(shards.at(0).at("updated"), expected);
