@@ -246,9 +246,4 @@ int32_t VocabularySizeFor(const Tokenizer& tokenizer) {
   return DivideUp(tokenizer.vocabulary_size(), 128) * 128;
 }
 
-bool LeavesRowsUnused(const Tokenizer& tokenizer, int64_t vocabulary_size) {
-  constexpr double kMostRowsOverTokens = 1.5;
-  return static_cast<double>(vocabulary_size) > kMostRowsOverTokens * VocabularySizeFor(tokenizer);
-}
-
 }  // namespace syntra

@@ -117,8 +117,4 @@ void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size);
 // How many embedding rows are enough for its tokens: a multiple of 128.
 int32_t VocabularySizeFor(const Tokenizer& tokenizer);
 
-// Whether a model with `vocabulary_size` embedding rows has so many more than the tokenizer needs
-// that this is a mistake: one of them belongs to something else.
-bool LeavesRowsUnused(const Tokenizer& tokenizer, int64_t vocabulary_size);
-
 }  // namespace syntra

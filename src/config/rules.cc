@@ -63,14 +63,19 @@ std::string PatternFault(const std::string& pattern) {
   return any ? "" : fmt::format("no file matches {}", Quoted(pattern));
 }
 
+// Of a relative path also the directory in which it was looked for: the command may have been meant
+// for another one.
 std::string FileFault(const Rule& rule, const std::string& text) {
-  if (text.empty()) return "";
-  if (rule.existing_pattern()) return PatternFault(text);
-  if (rule.existing_path()) {
-    const std::string fault = ReadFault(text);
-    if (!fault.empty()) return fmt::format("cannot read {}: {}", Quoted(text), fault);
+  if (text.empty() || !(rule.existing_pattern() || rule.existing_path())) return "";
+  std::string fault;
+  if (rule.existing_pattern()) {
+    fault = PatternFault(text);
+  } else if (const std::string reason = ReadFault(text); !reason.empty()) {
+    fault = fmt::format("cannot read {}: {}", Quoted(text), reason);
   }
-  return "";
+  std::error_code code;
+  if (fault.empty() || text.front() == '/') return fault;
+  return fmt::format("{} (in {})", fault, std::filesystem::current_path(code).string());
 }
 
 bool IsPath(const Rule& rule) {

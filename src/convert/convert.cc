@@ -74,17 +74,6 @@ const ModelFormat& FormatOf(const Path& input) {
        input.string());
 }
 
-// Of a model that does not say which tokenizer it was trained with, its size must tell.
-void RequireUsed(const StoredModel& model) {
-  const Tokenizer tokenizer(model.tokenizer_path, model.tokenizer, model.config.data().extra_ids());
-  const int32_t rows = model.config.model().vocabulary_size();
-  if (!LeavesRowsUnused(tokenizer, rows)) return;
-  Fail(ExitCode::kData,
-       "the tokenizer {} has {} tokens, but the model {}: it was trained with another",
-       model.tokenizer_path.string(), WithThousands(tokenizer.vocabulary_size()),
-       WithThousands(rows));
-}
-
 void RequireEqual(bool equal, std::string_view what) {
   if (equal) return;
   Fail(ExitCode::kCheckpoint,
@@ -130,7 +119,6 @@ Conversion Convert(const Path& input, const Path& output, const ModelFormat& to,
   const Path final_path = EmptyOutput(output);
   const ModelFormat& from = FormatOf(input);
   StoredModel model = from.open(input, tokenizer);
-  if (!tokenizer.empty()) RequireUsed(model);
   const Building building(final_path);
   to.write(model, building.path(), options);
   SyncDirectory(building.path());

@@ -25,6 +25,9 @@
 namespace syntra {
 namespace {
 
+// More rows of the embedding than this, relative to those that are needed, are taken for a mistake.
+constexpr double kMostRowsOverTokens = 1.5;
+
 using State = Finding::State;
 
 std::shared_ptr<const TrainingPlan> PlanFor(const Config& config, const RankPlaces& places) {
@@ -125,7 +128,7 @@ class Checks {
     // A model that was trained keeps its rows.
     const bool is_new =
         config_.checkpoint().initial().empty() && ListCheckpoints(directory_.checkpoints()).empty();
-    if (!is_new || !LeavesRowsUnused(*tokenizer_, rows)) return text;
+    if (!is_new || rows <= kMostRowsOverTokens * enough) return text;
     return {fmt::format("{}; model.vocabulary_size is {}, but there are {} tokens: rows without a "
                         "token take memory and time, and {} would do",
                         text, rows, tokenizer_->vocabulary_size(), enough),

@@ -2,6 +2,8 @@
 // Errors in configurations: what is refused, at which place, with which message.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "errors.h"
 #include "tests/base/error_of.h"
@@ -188,10 +190,16 @@ TEST(ConfigErrors, RequiredFieldsDependOnThePurpose) {
   const auto lines = ErrorLines("data {\n validation: 'none-*.gz' }\n", kForTraining);
   const std::vector<std::string> expected = {
       "error: x:1:1: data.train: must be set", "error: x:1:1: train.directory: must be set",
-      "error: x:2:2: data.validation[0]: no file matches \"none-*.gz\"", "3 errors"};
+      "error: x:2:2: data.validation[0]: no file matches \"none-*.gz\" (in " +
+          std::filesystem::current_path().string() + ")",
+      "3 errors"};
   EXPECT_EQ(lines, expected) << Join(lines, "\n");
   EXPECT_EQ(ErrorLines("data { tokenizer: '/' }", kForGeneration)[0],
             "error: x:1:8: data.tokenizer: cannot read \"/\": it is a directory");
+  EXPECT_EQ(
+      ErrorLines("data { tokenizer: 'none.model' }", kForGeneration)[0],
+      "error: x:1:8: data.tokenizer: cannot read \"none.model\": No such file or directory (in " +
+          std::filesystem::current_path().string() + ")");
 }
 
 TEST(ConfigErrors, AMisspeltRequiredFieldIsReportedOnce) {
