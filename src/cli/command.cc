@@ -20,7 +20,8 @@ CLI::App* AddCommand(CLI::App& parent, const Command& command) {
 CLI::Option* Repeatable(CLI::Option* option) {
   return option->description(option->get_description() + "; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts) {
