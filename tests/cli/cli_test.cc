@@ -270,7 +270,7 @@ TEST(Cli, OptionsThatMayBeRepeatedTakeOneValueEach) {
     const Outcome help = Syntra(std::string(command) + " --help");
     EXPECT_TRUE(Has(help.out, "; may be repeated")) << command;
     for (const std::string& line : Split(help.out, '\n')) {
-      EXPECT_FALSE(line.starts_with("  --") && Has(line, " ...")) << line;
+      EXPECT_FALSE(line.starts_with("  --") && Has(line.substr(0, 28), " ...")) << line;
     }
   }
 }
