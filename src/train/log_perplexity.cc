@@ -29,14 +29,43 @@ struct TextCounts {
   int64_t words = 0, bytes = 0;
 };
 
-// Adds those of a row's targets, whose texts end with an EOS.
-void CountText(std::span<const int32_t> targets, const Tokenizer& tokenizer, TextCounts* counts) {
+TextCounts CountsOf(const std::string& text) {
+  return {.words = std::ssize(SplitAtSpace(text)), .bytes = std::ssize(text)};
+}
+
+// The token before a row's first target, or 0 where there is none: of the row itself or, as rows
+// are cut from the documents one after another, the last one of the row before, which is `last`.
+int32_t TokenBefore(const Batch& batch, int64_t row, int32_t last) {
+  const std::span<const int32_t> targets = batch.Row("targets", row);
+  const auto first = std::ranges::find_if(targets, [](int32_t id) { return id > 0; });
+  if (first == targets.end()) return last;
+  const int32_t before = batch.Row("decoder_ids", row)[first - targets.begin()];
+  return before > 0 ? before : last;
+}
+
+int32_t LastTarget(const Batch& batch, int64_t row) {
+  int32_t last = 0;
+  for (const int32_t id : batch.Row("targets", row)) last = id > 0 ? id : last;
+  return last;
+}
+
+// Adds what a row's targets add to the text that ends with the token `before`. So a word that two
+// rows share is counted once, where it begins, and so is the space between two rows. Texts end with
+// an EOS.
+void CountText(int32_t before, std::span<const int32_t> targets, const Tokenizer& tokenizer,
+               TextCounts* counts) {
   std::vector<int32_t> ids;
+  TextCounts counted;  // of ids, already
+  if (before > 0 && before != tokenizer.eos_id()) {
+    ids.push_back(before);
+    counted = CountsOf(tokenizer.Decode(ids));
+  }
   const auto count = [&] {
-    const std::string text = tokenizer.Decode(ids);
-    counts->bytes += std::ssize(text);
-    counts->words += std::ssize(SplitAtSpace(text));
+    const TextCounts all = CountsOf(tokenizer.Decode(ids));
+    counts->words += all.words - counted.words;
+    counts->bytes += all.bytes - counted.bytes;
     ids.clear();
+    counted = {};
   };
   for (const int32_t id : targets) {
     if (id <= 0) continue;
@@ -48,6 +77,17 @@ void CountText(std::span<const int32_t> targets, const Tokenizer& tokenizer, Tex
     ++counts->words;
   }
   count();
+}
+
+// Adds those of all rows of a batch.
+void CountTexts(const Batch& batch, const ValidationData& data, const Tokenizer& tokenizer,
+                TextCounts* counts) {
+  int32_t last =
+      batch.first_example > 0 ? LastTarget(data.Examples(batch.first_example - 1, 1), 0) : 0;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    CountText(TokenBefore(batch, row, last), batch.Row("targets", row), tokenizer, counts);
+    last = LastTarget(batch, row);
+  }
 }
 
 }  // namespace
@@ -85,9 +125,7 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
     negative_log_p += std::nearbyint(sums.negative_log_p / kGrain) * kGrain;
     tokens += sums.tokens;
     checksum += LabelChecksum(batch);
-    for (int64_t k = 0; counts_text && k < batch.rows; ++k) {
-      CountText(batch.Row("targets", k), *counts_text, &counts);
-    }
+    if (counts_text) CountTexts(batch, data, *counts_text, &counts);
   }
   // Words and bytes come after the parts of the checksum.
   std::array<double, 2 + kParts + 2> shared{negative_log_p, tokens};

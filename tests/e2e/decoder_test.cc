@@ -132,6 +132,45 @@ TEST_F(DecoderRun, LearnsSentencesByHeartAndGoesOnWithThem) {
   }
 }
 
+// A word is counted once, and each space between words, wherever rows begin.
+TEST_F(DecoderRun, EvalCountsTheWordsAndBytesOfTheTexts) {
+  WriteSentences();
+  const std::string pieces = Directory("pieces.model").string();
+  const Outcome made = Run(
+      {"tokenizer", "train", "--config", config_.string(), "--pieces", "32", "--output", pieces});
+  ASSERT_EQ(made.code, 0) << made.err;
+  for (const int length : {8, 13, 64}) {
+    const std::string name = fmt::format("run_{}", length);
+    Train(name, {"train.steps=4", fmt::format("data.input_length={}", length),
+                 "data.tokenizer=" + pieces, "evaluation.every=0"});
+    Arguments eval = Of("eval", name);
+    eval.insert(eval.end(),
+                {"--json", "--set", "evaluation.batches=0", "--set", "evaluation.batch_size=1"});
+    const Json result = ParseJson(Run(eval).out);
+    // Ten sentences of twenty words of two letters, and their ends.
+    EXPECT_EQ(result.at("words"), 10 * (20 + 1)) << length;
+    EXPECT_EQ(result.at("bytes"), 10 * (20 * 3 - 1)) << length;
+  }
+}
+
+// One text of words that are a token each. The first ones of a row are inputs, so no target is the
+// first of the text, which alone has no space before it.
+TEST_F(DecoderRun, EvalCountsTheSpaceBetweenInputsAndTargets) {
+  WriteConfig(kModel, "objective: PREFIX_LM");
+  std::string text;
+  for (const std::string& sentence : WriteSentences()) text += sentence + " ";
+  ReplaceFileDurably(validation_, "{\"text\": \"" + text + "\"}\n");
+  Train("run", {"train.steps=4", "data.input_length=16", "evaluation.every=0"});
+  Arguments eval = Of("eval", "run");
+  eval.insert(eval.end(),
+              {"--json", "--set", "evaluation.batches=0", "--set", "evaluation.batch_size=1"});
+  const Json result = ParseJson(Run(eval).out);
+  const int64_t tokens = result.at("tokens");
+  EXPECT_GT(tokens, 13) << "more than a target in each row";
+  EXPECT_EQ(result.at("words"), tokens);
+  EXPECT_EQ(result.at("bytes"), 3 * (tokens - 1)) << "all but the end of the text";
+}
+
 TEST_F(DecoderRun, InputsThatReadEachOtherAreFollowedByWhatWasLearned) {
   const std::vector<std::string> sentences = WriteSentences();
   Arguments settings = kByHeart;
