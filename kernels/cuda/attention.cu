@@ -8,6 +8,8 @@
 #include "kernels/cuda/attention/factors.h"
 #include "kernels/cuda/attention/forward.h"
 #include "kernels/cuda/attention/forward_hopper.h"
+#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/attention/shared.h"
 #include "kernels/cuda/attention/step.h"
 
@@ -127,6 +129,10 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   const PreparedTerms prepared(z, call.inputs, layout);
   const bool hopper = dtype == DType::kBF16 && HopperServes(z);
   const bool factors = hopper && HopperServesFactors(z, call.inputs);
+  std::optional<size_t> starts;
+  if (hopper && HopperServesProducts(z, call.inputs) && HasStarts(call.inputs)) {
+    starts = layout.Place(StartElements<false>(z) * sizeof(BFloat16));
+  }
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
@@ -151,6 +157,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       prepared.Run(arguments, forward.terms);
       if constexpr (std::is_same_v<T, BFloat16>) {
         if (factors ? forward.terms.AreFactors() : hopper && forward.terms.AreTileProducts()) {
+          if (starts) forward.starts = reinterpret_cast<T*>(arguments.workspace + *starts);
           return RunOnHopper(arguments, forward);
         }
       }

@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention/factors_grad_hopper.h"
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
 #include "kernels/cuda/attention/score_grad_hopper.h"
+#include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/attention/shared.h"
 #include "kernels/cuda/attention/side_grad_hopper.h"
 
@@ -91,7 +92,8 @@ struct RecomputationLayout {
   SideKernels kernels;
   bool table_on_hopper;
   int64_t parts, table_parts;
-  size_t statistics, dense_parts, bias_lines, bias_sums, table_sums;
+  size_t statistics, dense_parts, bias_lines, bias_sums, starts, table_sums;
+  bool has_starts;
 
   RecomputationLayout(const OpCall& call, const Dimensions& z, WorkspaceLayout& layout) {
     const bool by_row = !call.inputs[kKeyPositions].present();
@@ -119,6 +121,8 @@ struct RecomputationLayout {
     sizes.call.terms.keys = z.keys;
     bias_lines = place(call.outputs[kBias].present(), parts * sizes.LineFloats());
     bias_sums = PlaceBiasSums(call, z, layout);
+    has_starts = kernels == SideKernels::kOnePass && HasStarts(call.inputs);
+    starts = has_starts ? layout.Place(StartElements<true>(z) * sizeof(BFloat16)) : 0;
     table_sums = place(call.outputs[kTable].present() && by_row,
                        table_parts * z.heads * z.queries * keys * kColumns);
   }
@@ -135,6 +139,7 @@ struct RecomputationLayout {
             .dense_parts = at(call.dpositions != nullptr, dense_parts),
             .bias_lines = at(call.dbias != nullptr, bias_lines),
             .bias_sums = at(call.dbias != nullptr, bias_sums),
+            .starts = has_starts ? reinterpret_cast<T*>(workspace + starts) : nullptr,
             .table_on_hopper = table_on_hopper,
             .table_parts = table_parts,
             .table_sums = at(call.dtable != nullptr, table_sums)};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "core/buffer.h"
@@ -111,6 +112,73 @@ TEST(Attention, ADecodeStepReadsNoLaterKeys) {
       const float y =
           dtype == DType::kF32 ? outputs.As<float>(kY)[i] : ToFloat(outputs.As<BFloat16>(kY)[i]);
       EXPECT_TRUE(std::isfinite(y)) << "element " << i;
+    }
+  }
+}
+
+// The gradients of attention with its own results, for a table and a bias of one number each. It
+// adds to all scores of a row, which changes no probability.
+Operands AttentionGradients(int64_t queries, int64_t keys, float table, float bias) {
+  using namespace attention;
+  constexpr int64_t kHeads = 1, kWidth = 64;
+  const TensorType of_queries{DType::kBF16, {1, queries, kWidth}};
+  const TensorType of_keys{DType::kBF16, {1, keys, kWidth}};
+  std::vector<TensorType> types(kInputCount, {DType::kNone, {}});
+  types[kQuery] = of_queries;
+  types[kKey] = types[kValue] = of_keys;
+  types[kTable] = {DType::kF32, {1, queries, keys}};
+  types[kBias] = {DType::kF32, {1, queries + keys - 1}};
+  const auto fill = [&](Operands& operands) {
+    for (const int input : {kQuery, kKey, kValue}) {
+      const std::span<BFloat16> numbers = operands.As<BFloat16>(input);
+      for (int64_t i = 0; i < std::ssize(numbers); ++i) {
+        numbers[i] = ToBFloat16(NumberAt(i + input) / 8.0f);
+      }
+    }
+    std::ranges::fill(operands.As<float>(kTable), table);
+    std::ranges::fill(operands.As<float>(kBias), bias);
+  };
+  const Attributes attributes = AttributesOf(kHeads, {});
+  Operands inputs(types);
+  fill(inputs);
+  Operands outputs = OutputsOf("attention", attributes, types, inputs);
+  types.resize(kSharedInputs);
+  types.insert(types.end(), {of_queries, {DType::kF32, {1, kHeads, queries}}, of_queries});
+  Operands given(types);
+  fill(given);
+  std::ranges::copy(outputs.As<BFloat16>(kY), given.As<BFloat16>(kGivenY).begin());
+  std::ranges::copy(outputs.As<float>(kLogSumExp), given.As<float>(kGivenLogSumExp).begin());
+  const std::span<BFloat16> dy = given.As<BFloat16>(kGivenDY);
+  for (int64_t i = 0; i < std::ssize(dy); ++i) dy[i] = ToBFloat16(NumberAt(5 * i + 2));
+  return OutputsOf("attention_grad", attributes, types, given);
+}
+
+// Kernels may round the sum of a table and a bias, here from 100.7 to 100.5, but all of a call must
+// round it alike.
+TEST(Attention, BothPassesRoundATableAlike) {
+  using namespace attention;
+  for (const auto& [queries, keys] : {std::pair(70, 130), std::pair(520, 20)}) {
+    SCOPED_TRACE(queries);
+    Operands raised = AttentionGradients(queries, keys, 100.5f, 0.2f);
+    Operands plain = AttentionGradients(queries, keys, 0.0f, 0.0f);
+    for (const int output : {kQuery, kKey, kValue, kTable}) {
+      const auto numbers = [output](Operands& gradients) {
+        std::vector<float> all;
+        if (output == kTable) {
+          std::ranges::copy(gradients.As<float>(output), std::back_inserter(all));
+        } else {
+          for (const BFloat16 x : gradients.As<BFloat16>(output)) all.push_back(ToFloat(x));
+        }
+        return all;
+      };
+      const std::vector<float> got = numbers(raised), want = numbers(plain);
+      double errors = 0.0, squares = 0.0;
+      for (size_t i = 0; i < want.size(); ++i) {
+        errors += std::pow(got[i] - want[i], 2.0);
+        squares += std::pow(want[i], 2.0);
+      }
+      EXPECT_GT(squares, 0.0) << "gradient " << output;
+      EXPECT_LE(errors, squares * 0x1p-12) << "gradient " << output;
     }
   }
 }

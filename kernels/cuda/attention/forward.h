@@ -14,6 +14,7 @@ struct Forward {
   T* y;                // null: not needed
   float* log_sum_exp;  // null: not needed
   bool accumulate_y, accumulate_log_sum_exp;
+  T* starts = nullptr;  // memory for tiles that Hopper GPUs load (score_starts.h)
 };
 
 // A lane's state of the softmax of a row.

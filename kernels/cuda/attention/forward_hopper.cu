@@ -10,6 +10,7 @@
 #include "base/divide.h"
 #include "kernels/cuda/attention/factors.h"
 #include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -17,10 +18,6 @@ namespace {
 
 constexpr int kConsumers = 2 * kProductWarps;  // warps
 constexpr int kQueries = 16 * kConsumers, kKeys = kPassing<BFloat16>;
-
-// The tables that a kernel is compiled for: none, those whose rows and columns are those of the
-// scores (Terms::ByRow), or any.
-enum class Table { kNone, kByRow, kAny };
 
 // The scores that a kernel is compiled for: kScoreProducts products of rows and keys, or products
 // of factors with kFactors elements of a.
@@ -35,14 +32,7 @@ struct Kind {
 // The blocks of a multiprocessor: as many as registers allow.
 template <typename Kind>
 constexpr int kBlocks = Kind::kTable == Table::kAny ? 1 : 2;
-// With a table, threads of two blocks need more than the 96 registers that they have if only one
-// warp copies. Those that compute get what those around the copying thread give back, of the 80
-// that each has at first.
-template <typename Kind>
-constexpr bool kMovesRegisters = Kind::kTable == Table::kByRow;
-constexpr int kComputing = 104, kCopying = 32;
-template <typename Kind>
-constexpr int kHopperThreads = (kConsumers + (kMovesRegisters<Kind> ? kProductWarps : 1)) * kWarp;
+constexpr int kHopperThreads = (kConsumers + 1) * kWarp;
 constexpr int kStages = 3;
 
 // Tiles in the layout of CopyTileAsync.
@@ -113,11 +103,9 @@ class HopperBlock {
     }
     SyncThreads();
     if (warp_ < kConsumers) {
-      if constexpr (kMovesRegisters<Kind>) GetRegisters<kComputing>();
       Consume();
-    } else {
-      if constexpr (kMovesRegisters<Kind>) GiveRegisters<kCopying>();
-      if (ThreadIndex() == kConsumers * kWarp) Produce();
+    } else if (ThreadIndex() == kConsumers * kWarp) {
+      Produce();
     }
   }
 
@@ -173,7 +161,13 @@ class HopperBlock {
   // Waits for a tile and starts its scores. Returns false if there is none.
   __device__ __forceinline__ bool Start(const Turn<kStages>& turn) {
     if (!WaitForTile(memory_.ring, memory_.places, turn, place_)) return false;
-    StartScores<false>(terms_, b_, h_, place_, scores_);
+    if constexpr (Kind::kTable == Table::kInStarts) {
+      StartTile<false> start;
+      start.Load(forward_.starts, terms_, h_, place_);
+      start.CopyTo(scores_);
+    } else {
+      StartScores<false>(terms_, b_, h_, place_, scores_);
+    }
     return true;
   }
 
@@ -212,36 +206,30 @@ class HopperBlock {
 };
 
 template <typename Kind>
-__global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads<Kind>, kBlocks<Kind>)
+__global__ void SYNTRA_HOPPER_BOUNDS(kHopperThreads, kBlocks<Kind>)
     HopperKernel(const HopperCall __grid_constant__ call) {
   if constexpr (kHopperCode) {
     Forward<BFloat16> forward = call.forward;
     if constexpr (Kind::kSizeA > 0) {
       forward.terms.AssumeFactors();
-    } else if constexpr (Kind::kTable == Table::kNone) {
-      forward.terms.AssumePlain();
     } else {
-      forward.terms.AssumeProducts();
-      if (Kind::kTable == Table::kByRow) forward.terms.AssumeByRow();
+      AssumeTable<Kind::kTable>(forward.terms);
     }
     HopperBlock<Kind>(call, forward).Run();
   }
 }
 
 // Calls body with the Kind of a call's scores.
-template <Table kTable, typename Body>
-void WithProducts(const Terms<BFloat16>& terms, const Body& body) {
-  if (terms.query != nullptr && terms.u != nullptr) return body(Kind<kTable, 2>());
-  body(Kind<kTable, 1>());
-}
 template <typename Body>
 void WithKind(const Terms<BFloat16>& terms, const Body& body) {
   if (terms.a != nullptr) {
     return WithFactorSize(terms.a_size, [&](auto size) { body(Kind<Table::kNone, 0, size()>()); });
   }
-  if (terms.table == nullptr) return WithProducts<Table::kNone>(terms, body);
-  if (terms.ByRow()) return WithProducts<Table::kByRow>(terms, body);
-  WithProducts<Table::kAny>(terms, body);
+  if (terms.query != nullptr && terms.u != nullptr) {
+    if (terms.table == nullptr) return body(Kind<Table::kNone, 2>());
+    return body(Kind<Table::kAny, 2>());
+  }
+  WithTable(terms, [&](auto table) { body(Kind<table(), 1>()); });
 }
 
 // Maps the operands of the scores.
@@ -272,9 +260,10 @@ void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forw
   const Terms<BFloat16>& z = forward.terms;
   HopperCall call{.values = MapRows(z, z.value, z.keys, z.value_pitch, kKeys), .forward = forward};
   MapScores(z, call);
+  if (forward.starts != nullptr) WriteStarts<false>(arguments, z, forward.starts);
   const int64_t blocks = z.batch * z.heads * DivideUp(z.queries, kQueries);
   WithKind(z, [&]<typename Kind>(Kind) {
-    const Grid grid{blocks, kHopperThreads<Kind>, sizeof(HopperMemory<Kind>)};
+    const Grid grid{blocks, kHopperThreads, sizeof(HopperMemory<Kind>)};
     Launch(arguments, grid, HopperKernel<Kind>, call);
   });
 }

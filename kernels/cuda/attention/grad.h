@@ -80,6 +80,7 @@ struct Recomputation {
   float* dense_parts;    // dp^T, [parts, H, S and F up to multiples of 64]
   float* bias_lines;     // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
   float* bias_sums;      // of all entries, [H, T + S - 1], if there is a bias_reach
+  T* starts;             // tiles that one_pass_grad_hopper.cu loads (score_starts.h)
   bool table_on_hopper;  // score_grad_hopper.cu computes the sums of dS
   int64_t table_parts;
   float* table_sums;  // dS, [table_parts, H, T, S up to a multiple of 64]

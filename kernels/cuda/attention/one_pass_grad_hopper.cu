@@ -16,6 +16,7 @@
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
 
 #include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -123,7 +124,7 @@ class Producer {
 };
 
 // Computes the rows of a warp.
-template <typename Layout>
+template <Table kTable, typename Layout>
 class Consumer {
  public:
   // `backward`: the call's, of which the compiler knows what it lacks.
@@ -208,16 +209,20 @@ class Consumer {
     const Stage& stage = memory_.stages[tiles_.stage()];
     WarpSums scores, d_scores;
     const ColumnStatistics statistics(work_.StatisticsOf(b_, share_.h) + place_.passing);
+    StartTile<true> start;  // on its way during the products
+    if constexpr (kTable == Table::kInStarts) start.Load(work_.starts, terms_, share_.h, place_);
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
     for (Fragment& fragment : d_scores[0]) fragment = {};
+    // Both before the first products, or ptxas waits for these to set the others' registers.
+    FenceProducts(d_scores[0]);
     FenceProducts(scores[0]);
     MultiplyTiles(scores[0], memory_.keys[key_turn_.stage].keys[group_], stage.queries);
     CommitProducts();
-    FenceProducts(d_scores[0]);
     MultiplyTiles(d_scores[0], memory_.keys[key_turn_.stage].values[group_], stage.dy);
     CommitProducts();
     WaitForProducts<1>(scores[0]);
+    if constexpr (kTable == Table::kInStarts) start.AddTo(scores);
     MaskScores<true>(terms_, b_, share_.h, place_, scores);
     WaitForProducts<0>(d_scores[0]);
     FinishScores<BFloat16>(statistics, scores, d_scores);
@@ -365,7 +370,7 @@ class Consumer {
   Fragment d_keys_[kFragments], d_values_[kFragments];
 };
 
-template <bool kPlain, typename Layout>
+template <Table kTable, typename Layout>
 __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
     HopperGradientKernel(const GradientCall __grid_constant__ call) {
   if constexpr (kHopperCode) {
@@ -382,15 +387,11 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
     }
     SyncThreads();
     Backward<BFloat16> backward = call.work.call;
-    if constexpr (kPlain) {
-      backward.terms.AssumePlain();
-    } else {
-      backward.terms.AssumeProducts();
-    }
+    AssumeTable<kTable>(backward.terms);
     const Share share(call.work);
     if (UniformWarpIndex() < kConsumers) {
       GetRegisters<kComputing>();
-      Consumer<Layout>(call, backward, share, memory).Run();
+      Consumer<kTable, Layout>(call, backward, share, memory).Run();
     } else {
       GiveRegisters<kCopying>();
       if (ThreadIndex() == kConsumers * kWarp) {
@@ -420,7 +421,7 @@ int64_t OnePassPartsOnHopper(const Dimensions& z, std::span<const TensorType> in
   const bool both = inputs[kQuery].present() && inputs[kU].present();
   if (!HopperServesProducts(z, inputs) || both || !Serves<ForMoreQueries>(z) ||
       HopperIs("two_passes") || sizeof(GradientMemory<ForMoreQueries>) > MostSharedBytes() ||
-      !HasHopperCode(HopperGradientKernel<true, ForMoreQueries>)) {
+      !HasHopperCode(HopperGradientKernel<Table::kNone, ForMoreQueries>)) {
     return 0;
   }
   return PartsFor(z.batch, z.heads, Multiprocessors(), 0);
@@ -438,10 +439,11 @@ void RunOnePassOnHopper(const KernelArguments& arguments, const Recomputation<BF
   call.queries = MapRows(z, z.query, z.queries, z.query_pitch, kQueries);
   call.dy = MapRows(z, work.call.dy, z.queries, z.heads * kColumns, kQueries);
   call.values = MapRows(z, z.value, z.keys, z.value_pitch, kKeys);
+  if (work.starts != nullptr) WriteStarts<true>(arguments, z, work.starts);
   const auto launch = [&]<typename Layout>(Layout) {
     const Grid grid{z.heads * work.parts, kGradientThreads, sizeof(GradientMemory<Layout>)};
-    WithPlain(z, [&](auto plain) {
-      Launch(arguments, grid, HopperGradientKernel<plain(), Layout>, call);
+    WithTable(z, [&](auto table) {
+      Launch(arguments, grid, HopperGradientKernel<table(), Layout>, call);
     });
   };
   Serves<ForFewQueries>(z) ? launch(ForFewQueries()) : launch(ForMoreQueries());

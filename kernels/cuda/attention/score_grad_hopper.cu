@@ -8,6 +8,7 @@
 // keys would need more registers than there are.
 #include "kernels/cuda/attention/products.h"
 #include "kernels/cuda/attention/score_grad_hopper.h"
+#include "kernels/cuda/attention/score_starts.h"
 
 namespace syntra::attention {
 namespace {
@@ -152,6 +153,7 @@ class Consumer {
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
       StartScores<false>(terms_, kAnyExample, share_.h, PlaceOf(n), start_[n]);
+      RoundStart(start_[n]);
     }
     for (int b = Next(); b != kNoExample; b = Next()) AddExample(b);
 #pragma unroll

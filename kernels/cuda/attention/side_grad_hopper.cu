@@ -13,6 +13,7 @@
 #include "kernels/cuda/attention/side_grad_hopper.h"
 
 #include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/score_starts.h"
 
 namespace syntra::attention {
 namespace {
@@ -209,6 +210,7 @@ class Consumer {
     WarpScores scores, d_scores;
     const auto statistics = Statistics();
     StartScores<kOfKeys>(terms_, b_, share_.h, place_, scores);
+    if (kProducts == 1 && HasStarts(terms_)) RoundStart(scores);
     SetZero(d_scores[0]);
     FenceProducts(scores[0]);
 #pragma unroll
