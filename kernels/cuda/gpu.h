@@ -126,8 +126,14 @@ using syntra::ToFloat;
 
 #endif
 
-__device__ __forceinline__ int LaneIndex() { return ThreadIndex() % kWarp; }
-__device__ __forceinline__ int WarpIndex() { return ThreadIndex() / kWarp; }
+// Unsigned remainder and quotient: the compiler does not know that the index is not negative, and
+// for each of these numbers would compute what they were if it was.
+__device__ __forceinline__ int LaneIndex() {
+  return static_cast<int>(static_cast<uint32_t>(ThreadIndex()) % kWarp);
+}
+__device__ __forceinline__ int WarpIndex() {
+  return static_cast<int>(static_cast<uint32_t>(ThreadIndex()) / kWarp);
+}
 __device__ __forceinline__ int WarpCount() { return ThreadCount() / kWarp; }
 
 // The block's shared memory as a struct of the kernel. The launch must reserve its size.

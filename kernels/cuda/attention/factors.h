@@ -54,13 +54,14 @@ class RowFactors {
   template <int kFragments>
   __device__ __forceinline__ void AddTo(Fragment (&scores)[kFragments], int key) const {
     static_assert(kFragments % kN == 0);
+    const LanePlace place;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float b[kFragments / kN];
-      for (int run = 0; run < std::ssize(b); ++run) b[run] = B(half, key / kSize + run);
+      for (int run = 0; run < std::ssize(b); ++run) b[run] = B(place, half, key / kSize + run);
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
-        const uint32_t pair = PairOfA(half, n);
+        const uint32_t pair = PairOfA(place, half, n);
 #pragma unroll
         for (int run = 0; run < std::ssize(b); ++run) {
           float(&sum)[4] = scores[run * kN + n].sum;
@@ -71,19 +72,20 @@ class RowFactors {
     }
   }
 
-  // Adds the share of these keys to da. Calls store(row, run, sum) with the warp's row of the tile,
-  // the number of the element of b, and the lane's share of its gradient.
+  // Adds the share of these keys to da. Calls store(place, sum) with the place of an element of db
+  // in a tile and the lane's share of it.
   template <int kFragments, typename Store>
   __device__ __forceinline__ void AddGradients(const Fragment (&d_scores)[kFragments], int key,
                                                Fragment (&of_a)[kN], const Store& store) const {
     static_assert(kFragments % kN == 0);
+    const LanePlace place;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float b[kFragments / kN], of_b[kFragments / kN] = {};
-      for (int run = 0; run < std::ssize(b); ++run) b[run] = B(half, key / kSize + run);
+      for (int run = 0; run < std::ssize(b); ++run) b[run] = B(place, half, key / kSize + run);
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
-        const uint32_t pair = PairOfA(half, n);
+        const uint32_t pair = PairOfA(place, half, n);
         float(&sum)[4] = of_a[n].sum;
 #pragma unroll
         for (int run = 0; run < std::ssize(b); ++run) {
@@ -95,33 +97,45 @@ class RowFactors {
         }
       }
 #pragma unroll
-      for (int run = 0; run < std::ssize(b); ++run) store(Row(half), key / kSize + run, of_b[run]);
+      for (int run = 0; run < std::ssize(b); ++run) {
+        store(place.Of(half, key / kSize + run), of_b[run]);
+      }
     }
   }
 
  private:
-  __device__ __forceinline__ static int Row(int half) {
-    return WarpIndex() * 16 + FragmentRow(2 * half);
-  }
-  // Two elements of a, those of the lane's columns of fragment n.
-  __device__ __forceinline__ uint32_t PairOfA(int half, int n) const {
-    return PairAt(At(a_, half, 8 * n + FragmentColumn(0)));
-  }
-  __device__ __forceinline__ float B(int half, int element) const {
-    return ToFloat(*At(b_, half, shift_ + element));
-  }
-  // An element of the lane's upper or lower row, which is eight rows, and so a whole period of the
-  // layout, further on.
-  __device__ __forceinline__ static const BFloat16* At(const BFloat16* tile, int half, int column) {
-    return SwizzledAt(tile, Opaque(Row(0)), column) + half * 8 * kColumns;
-  }
-  // The compiler does not know the result, so it keeps no addresses that depend on it in registers
-  // from one tile to the next.
-  __device__ __forceinline__ static int Opaque(int value) {
+  // Where the lane's rows are in a tile: an upper one and, a whole period of the layout further on,
+  // a lower one. The compiler does not know the row, so that it keeps nothing that depends on it in
+  // registers from one tile to the next.
+  class LanePlace {
+   public:
+    __device__ __forceinline__ LanePlace() {
+      int row = WarpIndex() * 16 + FragmentRow(0);
 #if defined(__CUDACC__)
-    asm volatile("" : "+r"(value));
+      asm volatile("" : "+r"(row));
 #endif
-    return value;
+      first_ = row * kMappedColumns;
+      swizzle_ = row & 7;  // which is positive, as the compiler does not know either
+    }
+    // Those of an element of a column, as by SwizzledAt.
+    __device__ __forceinline__ int Of(int half, int column) const {
+      return OfPiece(half, column >> 3) + (column & 7);
+    }
+    // Those of the first of eight columns.
+    __device__ __forceinline__ int OfPiece(int half, int piece) const {
+      return first_ + half * 8 * kMappedColumns + (piece ^ swizzle_) * kEight;
+    }
+
+   private:
+    int first_, swizzle_;
+  };
+
+  // Two elements of a, those of the lane's columns of fragment n.
+  __device__ __forceinline__ uint32_t PairOfA(const LanePlace& place, int half, int n) const {
+    return PairAt(a_ + place.OfPiece(half, n) + FragmentColumn(0));
+  }
+  __device__ __forceinline__ float B(const LanePlace& place, int half, int element) const {
+    return ToFloat(b_[place.Of(half, shift_ + element)]);
   }
 
   const BFloat16 *a_, *b_;
@@ -141,15 +155,17 @@ class ColumnFactors {
   __device__ __forceinline__ void AddTo(Fragment (&scores)[kFragments], int key) const {
     const int there = shift_ + key / kSize;
     const int element = there < kMostFactorsB ? there : kMostFactorsB - 1;
+    const BFloat16* of_keys = KeysOf(key % kSize);
+    const BFloat16* of_runs[] = {SwizzledAt(b_, FragmentColumn(0), element),
+                                 SwizzledAt(b_, FragmentColumn(1), element)};
 #pragma unroll
     for (int n = 0; n < kFragments; n += 2) {
       uint32_t pairs[4];
-      LoadKeys(n, key % kSize, pairs);
+      LoadMatricesTransposed(pairs, of_keys + n * kFragmentRows);
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        const int row = 8 * (n + m) + FragmentColumn(0);
-        const float b[] = {ToFloat(*SwizzledAt(b_, row, element)),
-                           ToFloat(*SwizzledAt(b_, row + 1, element))};
+        const float b[] = {ToFloat(of_runs[0][(n + m) * kFragmentRows]),
+                           ToFloat(of_runs[1][(n + m) * kFragmentRows])};
         float(&sum)[4] = scores[n + m].sum;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -162,12 +178,15 @@ class ColumnFactors {
   }
 
  private:
-  // Loads elements first..first + 15 of a, those of the keys, for the queries of fragments n and
-  // n + 1: of each fragment a pair for the lane's upper key and one for the lower.
-  __device__ __forceinline__ void LoadKeys(int n, int first, uint32_t (&pairs)[4]) const {
+  // From a fragment's queries to the next ones': eight rows, a whole period of the layout.
+  static constexpr int kFragmentRows = 8 * kMappedColumns;
+
+  // Where the lane's share of elements first..first + 15 of a, those of the keys, is for the
+  // queries of two fragments. LoadMatricesTransposed then gives of each fragment a pair for the
+  // lane's upper key and one for the lower.
+  __device__ __forceinline__ const BFloat16* KeysOf(int first) const {
     const int matrix = LaneIndex() / 8, line = LaneIndex() % 8;
-    const int row = 8 * (n + matrix / 2) + line;
-    LoadMatricesTransposed(pairs, SwizzledAt(a_, row, first + matrix % 2 * 8));
+    return SwizzledAt(a_, line, first + matrix % 2 * 8) + matrix / 2 * kFragmentRows;
   }
 
   const BFloat16 *a_, *b_;

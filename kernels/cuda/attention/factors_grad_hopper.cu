@@ -194,11 +194,9 @@ class QueryBlock {
 
   // Adds the tile's share of da. It has all of its elements of db.
   __device__ __forceinline__ void AddToFactors() {
-    factors_.AddGradients(d_scores_, place_.passing, d_a_, [&](int row, int element, float sum) {
+    factors_.AddGradients(d_scores_, place_.passing, d_a_, [&](int place, float sum) {
       sum = QuadSum(sum);
-      if (LaneIndex() % 4 == 0) {
-        *SwizzledAt(memory_.d_b, row, element) = FromFloat<BFloat16>(sum);
-      }
+      if (LaneIndex() % 4 == 0) memory_.d_b[place] = FromFloat<BFloat16>(sum);
     });
   }
 
@@ -340,17 +338,17 @@ class KeyBlock {
 
   // dV += P^T dY.
   __device__ __forceinline__ void AddTile(const KeyMemory::Stage& stage) {
+    const ColumnStatistics statistics(work_.StatisticsOf(b_, h_) + place_.passing);
     Fragment scores[1][kFragments];
     StartScores<true>(terms_, b_, h_, place_, scores);
     ColumnFactors<kSize>(stage.a, stage.b, call_.b.ShiftOf(h_)).AddTo(scores[0], FirstKey());
     MaskScores<true>(terms_, b_, h_, place_, scores);
-    const RowStatistics* queries = work_.StatisticsOf(b_, h_) + place_.passing;
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         float& p = scores[0][n].sum[k];
-        p = Exponential<BFloat16>(p, queries[8 * n + FragmentColumn(k)].offset);
+        p = Exponential<BFloat16>(p, statistics(n, k).offset);
       }
     }
     FragmentA weights[kSteps];

@@ -248,7 +248,7 @@ class Consumer {
   const Terms<BFloat16>& terms_;
   const TableShare& share_;
   TableMemory& memory_;
-  const int group_ = WarpIndex() / kProductWarps;
+  const int group_ = UniformWarpIndex() / kProductWarps;
   Turn<kStages> turn_;
   WarpSums start_[kKeyTiles];  // of the scores: the terms that are not products
   Fragment sums_[kKeyTiles][kFragments] = {};
