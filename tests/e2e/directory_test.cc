@@ -90,10 +90,10 @@ TEST_F(Directories, WhatDoesNotMayChange) {
                            "evaluation.every=2", "checkpoint.every=3", "train.threads=2"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(NewestStep("run"), 16);
-  for (const char* part :
-       {"train.steps: 10 -> 16", "optimizer.schedule.rate: 0.01 -> 0.02",
-        "the learning rate of the next step changes from 0 to ",
-        "; changed: train.micro_batch_size: 0 -> 2", "checkpoint.every: 5 -> 3"}) {
+  for (const char* part : {"train.steps: 10 -> 16", "optimizer.schedule.rate: 0.01 -> 0.02",
+                           "the learning rate of the next step changes from 0 to ",
+                           "; changed: evaluation.every: 5 -> 2, train.micro_batch_size: 0 -> 2",
+                           "checkpoint.every: 5 -> 3"}) {
     EXPECT_TRUE(outcome.Says(part)) << part << "\n" << outcome.err;
   }
 }

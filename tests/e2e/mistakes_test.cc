@@ -223,7 +223,8 @@ TEST_F(Mistake, AHomeDirectoryThatOnlyShellsKnow) {
   const std::string pairs =
       R"(data.task=[{ parallel_text { name: "a" train { input: "~/x" target: "b" } } }])";
   const std::pair<Arguments, std::string> cases[] = {
-      {{"finetune", config, "--set", task, "--from-scratch"}, "text_to_text.train[0]"},
+      {{"finetune", config, "--set", task, "--set", "train.directory=run", "--from-scratch"},
+       "text_to_text.train[0]"},
       {{"plan", config, "--set", pairs}, "parallel_text.train[0].input"},
       {{"plan", config, "--set", "data.directory=~/x"}, "data.directory"},
       {{"finetune", config, "--init-from=~/x"}, "--init-from"},
