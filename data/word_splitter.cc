@@ -127,7 +127,7 @@ void WordSplitter::FindBeginnings() {
   const uint64_t first_spaces = spaces & (after_printable | spaces_before_);
   uint64_t behind;
   const bool open = __builtin_add_overflow(first_spaces, spaces, &behind);
-  after_spaces_ = ((behind & ~spaces) | (spaces_before_ & ~spaces)) & printable;
+  after_spaces_ = (behind | spaces_before_) & printable;
   // A letter that a mark follows becomes another character.
   beginnings_ =
       after_spaces_ | (printable & after_printable & (letters ^ after_letter) & before_known);

@@ -17,7 +17,7 @@
 namespace syntra {
 
 struct TextWord {
-  std::string_view text;    // without the spaces around it
+  std::string_view text;    // without the spaces that end it
   bool after_space = true;  // or at the beginning of the text: a space mark precedes it
   WordKey key;              // empty if the word is too long for the table
   uint64_t hash = 0;        // of the key
