@@ -8,10 +8,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/field_report.h"
 #include "base/text.h"
 #include "config/change.h"
 #include "config/comments.h"
-#include "config/layer.h"
 #include "config/rules.h"
 #include "config/scalar.h"
 #include "config/suggest.h"
@@ -30,15 +30,7 @@ constexpr size_t kSentenceColumn = 38;
 
 // `text` in lines of at most kColumns that begin at column `indent`, the first without its indent.
 std::string Wrapped(const std::string& text, size_t indent) {
-  std::string lines, line;
-  for (const std::string& word : Split(text, ' ')) {
-    if (!line.empty() && indent + line.size() + 1 + word.size() > kColumns) {
-      lines += line + "\n" + std::string(indent, ' ');
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return lines + line + "\n";
+  return Join(WrapText(text, kColumns - indent), "\n" + std::string(indent, ' ')) + "\n";
 }
 
 std::string Paragraph(const std::string& text, size_t indent) {
