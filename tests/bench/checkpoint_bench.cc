@@ -11,21 +11,17 @@
 #include <cstring>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/memory_limits.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
 #include "core/random_fill.h"
 #include "core/thread.h"
+#include "tests/bench/timed_lines.h"
 #include "train/state_copy.h"
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::json;
 
 struct Options {
   std::string operation;
@@ -122,13 +118,9 @@ void Serve(const Options& options) {
   const std::function<void()>& run = operations.at(options.operation);
   run();
   if (options.operation == "load") state.CheckLoaded();
-  std::cout << Json{{"bytes", options.bytes}} << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    const auto begin = Clock::now();
-    run();
-    std::cout << Json{{"seconds", SecondsSince(begin)}} << std::endl;
-  }
-  std::cout << Json{{"peak_resident_bytes", PeakResidentBytes()}} << std::endl;
+  PrintLine({{"bytes", options.bytes}});
+  TimeEachLine(run);
+  PrintLine(PeakMemory());
 }
 
 }  // namespace

@@ -7,13 +7,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <ctime>
-#include <functional>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "base/memory_limits.h"
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
 #include "data/normalizer.h"
@@ -22,11 +18,10 @@
 #include "data/tokenizer.h"
 #include "data/tokenizer_model.pb.h"
 #include "data/training_data.h"
+#include "tests/bench/timed_lines.h"
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int64_t kBatchRows = 32;
 
@@ -41,8 +36,6 @@ struct Outcome {
   double seconds = 0;
   int64_t ids = 0;
 };
-
-double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 class Pipeline {
  public:
@@ -148,14 +141,14 @@ const std::map<std::string, Operation> kOperations = {
 void Serve(const Options& options) {
   Pipeline pipeline(options);
   const Operation operation = kOperations.at(options.operation);
-  std::cout << Json{{"ready", true}} << std::endl;
+  PrintLine({{"ready", true}});
   std::string line;
   for (const std::string& file : options.files) {
     if (!std::getline(std::cin, line)) break;
     const Outcome outcome = (pipeline.*operation)(file);
-    std::cout << Json{{"seconds", outcome.seconds}, {"ids", outcome.ids}} << std::endl;
+    PrintLine({{"seconds", outcome.seconds}, {"ids", outcome.ids}});
   }
-  std::cout << Json{{"peak_resident_bytes", PeakResidentBytes()}} << std::endl;
+  PrintLine(PeakMemory());
 }
 
 }  // namespace

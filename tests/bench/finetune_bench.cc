@@ -2,21 +2,15 @@
 // The product's side of the finetuning benchmark (tests/bench/finetune): evaluations of a
 // checkpoint on its task, or training steps on a task's examples, one for each line of standard
 // input. Prints a line of JSON when it is ready, one for each line, and a summary.
-#include <time.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 
-#include "base/clock.h"
 #include "base/failure.h"
-#include "base/json.h"
-#include "base/memory_limits.h"
-#include "base/output.h"
 #include "cli/checkpoint_options.h"
 #include "cli/run_config.h"
 #include "core/thread.h"
 #include "dist/self.h"
+#include "tests/bench/timed_lines.h"
 #include "train/answers.h"
 #include "train/initial.h"
 #include "train/run_tokenizer.h"
@@ -25,31 +19,6 @@
 
 namespace syntra {
 namespace {
-
-void PrintLine(const Json& json) {
-  fmt::print("{}\n", JsonText(json));
-  FlushOutput();
-}
-
-// Of all threads.
-double ProcessorSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// Times `body` for each line of standard input.
-void ForEachLine(const std::function<void()>& body) {
-  std::string line;
-  while (std::getline(std::cin, line)) {
-    const auto start = Clock::now();
-    const double used = ProcessorSeconds();
-    body();
-    PrintLine({{"seconds", SecondsSince(start)}, {"processor_seconds", ProcessorSeconds() - used}});
-  }
-}
-
-Json Summary() { return {{"peak_resident_bytes", PeakResidentBytes()}}; }
 
 // What `syntra finetune` does to evaluate a model on the validation split of its task.
 ExitCode Evaluate(const CheckpointOptions& options) {
@@ -86,13 +55,13 @@ ExitCode Evaluate(const CheckpointOptions& options) {
              {"inputs", inputs},
              {"outputs", outputs}});
   Answers answers;
-  ForEachLine([&] { answers = *answerer.Answer(task, examples, [] { return false; }); });
+  TimeEachLine([&] { answers = *answerer.Answer(task, examples, [] { return false; }); });
   for (size_t i = 0; i < answers.size(); ++i) {
     // Answers that are wrong whatever follows end there.
     const std::string whole = tokenizer.Decode(decoded[i].front().ids);
     SYNTRA_CHECK(whole.starts_with(answers[i].text), "answer {}", i);
   }
-  PrintLine(Summary());
+  PrintLine(PeakMemory());
   return ExitCode::kDone;
 }
 
@@ -172,8 +141,8 @@ ExitCode Train(const StepOptions& options) {
              {"bind_seconds", bind_seconds},
              {"slots", slots},
              {"examples", examples}});
-  ForEachLine(run);
-  Json summary = Summary();
+  TimeEachLine(run);
+  Json summary = PeakMemory();
   summary["losses"] = losses;
   PrintLine(summary);
   return ExitCode::kDone;

@@ -11,13 +11,9 @@
 #include <google/protobuf/text_format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ctime>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "base/clock.h"
-#include "base/memory_limits.h"
 #include "core/arena.h"
 #include "core/random_fill.h"
 #include "core/thread.h"
@@ -27,11 +23,10 @@
 #include "nn/tensors.h"
 #include "plan/op_work.h"
 #include "program/executable.h"
+#include "tests/bench/timed_lines.h"
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::json;
 
 struct Options {
   std::string mixer;
@@ -39,12 +34,6 @@ struct Options {
   bool causal = false;
   int threads = 0, ops = 0;
 };
-
-double ProcessorSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 class Layer {
  public:
@@ -132,16 +121,9 @@ void PrintOps(const Options& options) {
 void Serve(const Options& options) {
   Layer layer(options);
   layer.Run();
-  std::cout << Json{{"parameters", layer.parameters()}, {"flops", layer.flops()}} << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    const auto begin = Clock::now();
-    const double busy = ProcessorSeconds();
-    layer.Run();
-    std::cout << Json{{"seconds", SecondsSince(begin)},
-                      {"processor_seconds", ProcessorSeconds() - busy}}
-              << std::endl;
-  }
-  std::cout << Json{{"peak_resident_bytes", PeakResidentBytes()}} << std::endl;
+  PrintLine({{"parameters", layer.parameters()}, {"flops", layer.flops()}});
+  TimeEachLine([&] { layer.Run(); });
+  PrintLine(PeakMemory());
 }
 
 }  // namespace
