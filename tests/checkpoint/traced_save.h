@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/base/strace.h"
 #include "tests/checkpoint/process.h"
 #include "tests/checkpoint/sample.h"
 
@@ -34,12 +35,7 @@ class TracedSave : public testing::Test {
   }
 
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the sanitizers make system calls of their own";
-#endif
-    if (RunProcess({"strace", "-o", "/dev/null", "true"}, output_) != 0) {
-      GTEST_SKIP() << "strace cannot trace processes here";
-    }
+    if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
   }
 
   void Reset() {

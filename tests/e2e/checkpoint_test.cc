@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/recover.h"
+#include "tests/base/strace.h"
 #include "tests/checkpoint/forged.h"
 #include "tests/e2e/tiny_run.h"
 
@@ -337,20 +337,11 @@ TEST_F(Initial, BringsItsTokenizer) {
 
 // Verifying reads every byte of it.
 TEST_F(Initial, IsOpenedOnce) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the leak check does not work under strace";
-#endif
-  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+  if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
   Train("a", {"train.steps=6"});
-  const Path trace = scratch_ / "trace";
-  Train("b", From(Directory("a")),
-        {.wrapper = {"strace", "-f", "-e", "trace=openat", "-o", trace.string()}});
-  const std::string shard = (CheckpointPath("a", 6) / "shard-00000.h5").string();
-  int opened = 0;
-  for (const std::string& line : Split(ReadWholeFile(trace), '\n')) {
-    opened += line.find(shard) != std::string::npos;
-  }
-  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(
+      TimesOpened(CheckpointPath("a", 6) / "shard-00000.h5", Pretrain("b", From(Directory("a")))),
+      1);
 }
 
 TEST_F(Initial, AnythingElseIsOneErrorBeforeAnyWork) {

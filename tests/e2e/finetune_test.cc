@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "checkpoint/layout.h"
+#include "tests/base/strace.h"
 #include "tests/e2e/toy_task.h"
 
 namespace syntra {
@@ -343,10 +344,7 @@ TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
 
 // What a run says of a model that could not be saved holds for the run that continues it.
 TEST_F(Finetune, AnEvaluationThatDoesNotCountStaysSo) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the leak check does not work under strace";
-#endif
-  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+  if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
   const auto run_without_8 = [&](const std::string& name,
                                  const std::vector<std::string>& environment) {
     // Of a rename strace sees only where it comes from; before it the save looks for an older one.

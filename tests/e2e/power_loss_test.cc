@@ -3,6 +3,7 @@
 // like one that was not interrupted. A power loss after a command has ended: nothing is lost.
 #include "base/text.h"
 #include "checkpoint/recover.h"
+#include "tests/base/strace.h"
 #include "tests/checkpoint/crashing_disk.h"
 #include "tests/e2e/tiny_run.h"
 
@@ -20,10 +21,7 @@ class PowerLoss : public TinyRun {
  protected:
   void SetUp() override {
     TinyRun::SetUp();
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the leak check does not work under strace";
-#endif
-    if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+    if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
     CreateDirectories(base_ = scratch_ / "disk");
   }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "checkpoint/recover.h"
+#include "tests/base/strace.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -51,10 +52,7 @@ class SavesBesideTraining : public TinyRun {
  protected:
   void SetUp() override {
     TinyRun::SetUp();
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the leak check does not work under strace";
-#endif
-    if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+    if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
     Train("straight", settings_);  // prepares the data, too
   }
 

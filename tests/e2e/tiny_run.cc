@@ -223,6 +223,17 @@ void TinyRun::ExpectSameParameters(const std::string& a, const std::string& b, i
   }
 }
 
+int TinyRun::TimesOpened(const Path& path, const Arguments& arguments) const {
+  const Path trace = scratch_ / "trace";
+  const Outcome outcome =
+      Run(arguments, {.wrapper = {"strace", "-f", "-e", "trace=openat", "-o", trace.string()}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> calls = Split(ReadWholeFile(trace), '\n');
+  return static_cast<int>(std::ranges::count_if(calls, [&](const std::string& call) {
+    return call.find(path.string()) != std::string::npos;
+  }));
+}
+
 void TinyRun::Damage(const Path& checkpoint) const {
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
     if (entry.path().filename() == "MANIFEST") continue;

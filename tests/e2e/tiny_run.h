@@ -71,6 +71,9 @@ class TinyRun : public ScratchTest {
   // tensor.
   void ExpectSameParameters(const std::string& a, const std::string& b, int64_t step,
                             double tolerance) const;
+  // Runs the program to its end under strace, expects exit code 0, and returns how often it opened
+  // the file.
+  int TimesOpened(const Path& path, const Arguments& arguments) const;
   // Changes one byte of a shard.
   void Damage(const Path& checkpoint) const;
 
