@@ -165,16 +165,6 @@ void SharedWeightGrad(const DepthwiseCall& call, DType dtype, bool accumulate, f
   }
 }
 
-// The sum of a[i] b[i].
-template <typename T>
-float Dot(const T* a, const T* b, int64_t count) {
-  FloatVector sum = hn::Zero(FloatTag());
-  VectorLoop(count, [&](int64_t i, auto lanes) {
-    sum = hn::MulAdd(Load(a + i, lanes), Load(b + i, lanes), sum);
-  });
-  return SumLanes(sum);
-}
-
 // Weights of each position's own.
 void OwnWeightGrad(const DepthwiseCall& call, DType dtype, bool accumulate,
                    const KernelArguments& arguments) {

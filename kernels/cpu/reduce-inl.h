@@ -31,6 +31,16 @@ void SumBlocks(const float* partial, int64_t blocks, int64_t width, T* result, b
   });
 }
 
+// sum of x[j] * y[j] for j in [0, count), in f32.
+template <typename X, typename Y>
+HWY_INLINE float Dot(const X* x, const Y* y, int64_t count) {
+  FloatVector sum = hn::Zero(FloatTag());
+  VectorLoop(count, [&](int64_t j, auto lanes) {
+    sum = hn::MulAdd(Load(x + j, lanes), Load(y + j, lanes), sum);
+  });
+  return SumLanes(sum);
+}
+
 // The largest of x[0, width).
 template <typename T>
 float LargestOf(const T* x, int64_t width) {

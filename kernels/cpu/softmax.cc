@@ -29,11 +29,7 @@ void SoftmaxRow(const T* x, T* y, int64_t width, bool accumulate) {
 
 template <typename T>
 void SoftmaxGradRow(const T* y, const T* dy, T* dx, int64_t width, bool accumulate) {
-  FloatVector sum = hn::Zero(FloatTag());
-  VectorLoop(width, [&](int64_t j, auto lanes) {
-    sum = hn::MulAdd(Load(y + j, lanes), Load(dy + j, lanes), sum);
-  });
-  const FloatVector mean = hn::Set(FloatTag(), SumLanes(sum));
+  const FloatVector mean = hn::Set(FloatTag(), Dot(y, dy, width));
   VectorLoop(width, [=](int64_t j, auto lanes) {
     const FloatVector slope = hn::Sub(Load(dy + j, lanes), mean);
     StoreResult(hn::Mul(Load(y + j, lanes), slope), dx + j, lanes, accumulate);

@@ -28,6 +28,7 @@ constexpr int64_t kRowsAhead = 8;
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/rows.cc"
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/exp-inl.h"
+#include "kernels/cpu/reduce-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra::attention::HWY_NAMESPACE {
@@ -50,15 +51,6 @@ HWY_INLINE void Add(float* x, const float* y, int64_t count) {
   VectorLoop(count, [=](int64_t j, auto lanes) {
     Store(hn::Add(Load(y + j, lanes), Load(x + j, lanes)), x + j, lanes);
   });
-}
-
-template <typename T, typename U>
-HWY_INLINE float Dot(const T* x, const U* y, int64_t count) {
-  FloatVector sum = hn::Zero(FloatTag());
-  VectorLoop(count, [&](int64_t j, auto lanes) {
-    sum = hn::MulAdd(Load(x + j, lanes), Load(y + j, lanes), sum);
-  });
-  return SumLanes(sum);
 }
 
 template <typename T, typename U>
