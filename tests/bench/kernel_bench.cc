@@ -22,6 +22,7 @@
 #include "kernels/bound_kernel.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
@@ -70,7 +71,7 @@ class Workload {
       : op_(GetOp(op)), integers_(options.integers) {
     call_ = {attributes, inputs, op_.infer(attributes, inputs), {}};
     call_.accumulate.assign(call_.outputs.size(), options.accumulate);
-    for (int i : options.absent) call_.outputs[i] = {DType::kNone, {}};
+    for (int i : options.absent) call_.outputs[i] = None();
     kernel_ = BindCpuKernel(op_, call_);
     if (!kernel_) return;
     workspace_ = Buffer(kernel_->workspace_bytes + 64, "workspace");
@@ -164,10 +165,6 @@ class Bench {
   std::string filter_;
 };
 
-TensorType F32(Shape shape) { return {DType::kF32, shape}; }
-TensorType I32(Shape shape) { return {DType::kI32, shape}; }
-const TensorType kAbsent = {DType::kNone, {}};
-
 // The products of a layer of T5-small, batch 4 x 512: forward, input gradients, weight gradients.
 void Bench::Products(DType dtype) const {
   const std::string name(NameOf(dtype));
@@ -211,7 +208,7 @@ void Bench::AttentionScores(DType dtype) const {
        {"dot", "dot_bias", "dot_causal", "dot_packed", "random", "random_bias", "random_packed",
         "dense", "factorized", "dot_random"}) {
     const auto has = [&](const char* part) { return kind.find(part) != kind.npos; };
-    std::vector<TensorType> in(kInputCount, kAbsent);
+    std::vector<TensorType> in(kInputCount, None());
     in[kValue] = activation;
     if (has("dot")) in[kQuery] = in[kKey] = activation;
     if (has("dense")) {
@@ -254,10 +251,10 @@ void Bench::Activations(DType dtype) const {
   };
   Run(name, "copy", {{"dtype", name}}, {x}, {});
   Run(name + " to the other", "copy", {{"dtype", dtype == DType::kF32 ? "bf16" : "f32"}}, {x}, {});
-  Run(name, "add_norm", noise(0.0, true), {x, x, scale, kAbsent}, {});
+  Run(name, "add_norm", noise(0.0, true), {x, x, scale, None()}, {});
   Run(name + " element", "add_norm", noise(0.1, true), {x, x, scale, keys}, {});
   Run(name + " shared", "add_norm", noise(0.1, false), {x, x, scale, keys}, {});
-  Run(name, "add_norm_grad", noise(0.0, true), {x, scale, rms, x, x, kAbsent}, {});
+  Run(name, "add_norm_grad", noise(0.0, true), {x, scale, rms, x, x, None()}, {});
   Run(name + " element", "add_norm_grad", noise(0.1, true), {x, scale, rms, x, x, keys}, {});
   Run(name + " element", "dropout", noise(0.1, true), {x, keys}, {});
   Run(name + " shared", "dropout", noise(0.1, false), {x, keys}, {});
@@ -269,7 +266,7 @@ void Bench::Activations(DType dtype) const {
         {"dtype", std::string(NameOf(of.dtype))}};
   };
   Run(name + " bias", "add", {}, {x, scale}, {});
-  Run(name + " bias", "sum_to", type(scale), {x, kAbsent}, {});
+  Run(name + " bias", "sum_to", type(scale), {x, None()}, {});
   Run(name + " one", "multiply", {}, {x, F32({1})}, {});
   Run(name + " one", "sum_to", type(F32({1})), {x, x}, {});
   Run(name + " rows", "sum_to", type(F32({32, 512, 1})), {x, x}, {});

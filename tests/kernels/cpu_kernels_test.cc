@@ -19,6 +19,7 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
@@ -256,17 +257,6 @@ void CheckCase(const Op& op, const OpCase& sample) {
   }
 }
 
-TensorType F32(Shape shape) { return {DType::kF32, shape}; }
-TensorType I32(Shape shape) { return {DType::kI32, shape}; }
-TensorType None() { return {DType::kNone, {}}; }
-
-FillIntegers Below(int32_t bound) {
-  return [bound](int, std::span<int32_t> values) {
-    std::mt19937 random(3);
-    for (int32_t& value : values) value = static_cast<int32_t>(random() % bound);
-  };
-}
-
 // Of an op with one input and one output, both a row of floats.
 std::vector<float> OutputOf(const char* name, const Attributes& attributes, std::vector<float> x) {
   const Op& op = GetOp(name);
@@ -304,7 +294,7 @@ TEST(CpuKernels, LargeActivations) {
       CheckCase(GetOp("gated_gelu_grad"), {"large", {}, {x, x, x}, {}});
       CheckCase(GetOp("add"), {"large", {}, {x, scale}, {}});
       CheckCase(GetOp("embedding_grad"),
-                {"large", {{"vocabulary", 50}}, {I32({3, 41}), x}, Below(50)});
+                {"large", {{"vocabulary", 50}}, {I32({3, 41}), x}, FillBetween(0, 49)});
     }
   }
 }
@@ -316,9 +306,8 @@ TEST(CpuKernels, LargeTables) {
              {F32({3, 279})},
              {}});
   const Attributes::Integers heads = {3, 1, 600};
-  CheckCase(
-      GetOp("sum_to"),
-      {"large", {{"shape", heads}, {"dtype", "f32"}}, {F32({3, 70, 600}), {DType::kNone, {}}}, {}});
+  CheckCase(GetOp("sum_to"),
+            {"large", {{"shape", heads}, {"dtype", "f32"}}, {F32({3, 70, 600}), None()}, {}});
 }
 
 TEST(CpuKernels, LargeParameters) {
@@ -370,7 +359,7 @@ TEST(CpuKernels, LargeProducts) {
 
 // More tokens than a chunk, a vocabulary of several blocks, both with remainders; some padding.
 TEST(CpuKernels, LargeVocabularies) {
-  const FillIntegers targets = Below(3001);
+  const FillIntegers targets = FillBetween(0, 3000);
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     const TensorType hidden{dtype, {5, 103, 19}}, embedding = F32({3001, 19});
     const Attributes loss{
