@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step.h"
+#include "plan/partition.h"
 
 #include <gtest/gtest.h>
 
