@@ -32,6 +32,17 @@ double StepsBetween(const Config& config) {
   return static_cast<double>(every > 0 ? std::min(every, steps) : steps);
 }
 
+// 1, 2, 4, ... ranks of one node, then 2, 4, ... nodes, up to `largest`.
+std::vector<Layout> LayoutsUpTo(const Layout& largest) {
+  std::vector<Layout> layouts;
+  for (int ranks = 1; ranks < largest.ranks_per_node; ranks *= 2) layouts.push_back({1, ranks});
+  for (int nodes = 1; nodes < largest.nodes; nodes *= 2) {
+    layouts.push_back({nodes, largest.ranks_per_node});
+  }
+  layouts.push_back(largest);
+  return layouts;
+}
+
 }  // namespace
 
 MemoryNeeds NeedsOn(const TrainingPlan& plan, bool gpus) {
@@ -66,16 +77,6 @@ ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::st
   point.memory = NeedsOn(*point.plan, gpus).total() * (gpus ? 1 : layout.ranks_per_node);
   point.fits = point.cluster.memory == 0 || point.memory <= point.cluster.memory;
   return point;
-}
-
-std::vector<Layout> LayoutsUpTo(const Layout& largest) {
-  std::vector<Layout> layouts;
-  for (int ranks = 1; ranks < largest.ranks_per_node; ranks *= 2) layouts.push_back({1, ranks});
-  for (int nodes = 1; nodes < largest.nodes; nodes *= 2) {
-    layouts.push_back({nodes, largest.ranks_per_node});
-  }
-  layouts.push_back(largest);
-  return layouts;
 }
 
 std::vector<ScalingPoint> Sweep(const Config& config, const Layout& largest,

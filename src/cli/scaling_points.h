@@ -38,11 +38,8 @@ struct ScalingPoint {
 // batch, or the cluster lacks figures.
 ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::string& link);
 
-// 1, 2, 4, ... ranks of one node, then 2, 4, ... nodes, up to `largest`.
-std::vector<Layout> LayoutsUpTo(const Layout& largest);
-
-// Predictions for all layouts up to `largest`. In each a rank has the same rows, and the run the
-// same examples, as on the largest layout.
+// Predictions for 1, 2, 4, ... ranks of one node, then 2, 4, ... nodes, up to `largest`. In each a
+// rank has the same rows, and the run the same examples, as on the largest layout.
 std::vector<ScalingPoint> Sweep(const Config& config, const Layout& largest,
                                 const std::string& link);
 

@@ -30,6 +30,12 @@ int64_t MostOfOutputs(int64_t rows, int64_t output_length) {
   return std::max<int64_t>(1, std::min(kMostRows, kOutputTokens / output_length) / rows);
 }
 
+// The most inputs of a padded length that a batch has, where each has `rows` rows of outputs.
+int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length) {
+  return std::clamp<int64_t>(kInputTokens / std::max<int64_t>(padded_length, 1), 1,
+                             MostOfOutputs(rows, output_length));
+}
+
 }  // namespace
 
 bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
@@ -73,11 +79,6 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
     batches.push_back(std::move(batch));
   }
   return batches;
-}
-
-int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length) {
-  return std::clamp<int64_t>(kInputTokens / std::max<int64_t>(padded_length, 1), 1,
-                             MostOfOutputs(rows, output_length));
 }
 
 RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length) {

@@ -49,9 +49,6 @@ struct RequestBatch {
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
                                         int64_t output_length, bool equal_inputs = false);
 
-// The most inputs of a padded length that a batch has, where each has `rows` rows of outputs.
-int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length);
-
 // The sizes of the programs for a batch of `requests` requests of this size or, if that is less, of
 // as many as share a batch.
 RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length);

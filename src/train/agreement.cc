@@ -116,16 +116,12 @@ std::vector<uint64_t> GatherDigests(Communicator& ranks, uint64_t digest) {
   return digests;
 }
 
-bool AgreeOnDigest(Communicator& ranks, uint64_t digest) {
-  return std::ranges::all_of(GatherDigests(ranks, digest),
-                             [&](uint64_t other) { return other == digest; });
-}
-
 void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,
                     const std::string& remedy) {
   if (ranks.size() == 1) return;
   const std::string text = FactsText(facts);
-  if (AgreeOnDigest(ranks, ShortDigestOf(std::as_bytes(std::span(text))))) return;
+  const uint64_t digest = ShortDigestOf(std::as_bytes(std::span(text)));
+  if (std::ranges::count(GatherDigests(ranks, digest), digest) == ranks.size()) return;
   const std::vector<std::string> texts = ranks.Gather(text);
   if (ranks.rank() != 0) {
     Fail(code, "the ranks of this job have different {}; see what rank 0 says", what);

@@ -43,9 +43,6 @@ void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host);
 // The digests of all ranks, by rank.
 std::vector<uint64_t> GatherDigests(Communicator& ranks, uint64_t digest);
 
-// Whether every rank gives the same digest.
-bool AgreeOnDigest(Communicator& ranks, uint64_t digest);
-
 // The checkpoint that rank 0 has opened, opened by every rank: each on its own might find another,
 // where a run is saving. nullopt if rank 0 has none. Throws Error(kCheckpoint) where a rank does
 // not see it; `remedy` as of CheckAgreement.

@@ -16,6 +16,16 @@ namespace {
 // checkpoints of a few files.
 constexpr int64_t kFirstFiles = 40;
 
+// The nearest directory at or above `path` that exists; a file in its way is returned, too.
+Path ExistingAncestor(const Path& path) {
+  Path place = std::filesystem::absolute(path);
+  std::error_code code;
+  while (!std::filesystem::exists(place, code) && place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  return place;
+}
+
 dev_t FileSystemOf(const Path& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
@@ -52,15 +62,6 @@ std::map<dev_t, FileSystem> ByFileSystem(const std::vector<DiskNeed>& needs) {
 }
 
 }  // namespace
-
-Path ExistingAncestor(const Path& path) {
-  Path place = std::filesystem::absolute(path);
-  std::error_code code;
-  while (!std::filesystem::exists(place, code) && place.has_relative_path()) {
-    place = place.parent_path();
-  }
-  return place;
-}
 
 void CheckWritable(const Path& path, const char* field) {
   const Path place = ExistingAncestor(path);

@@ -17,9 +17,6 @@ struct DiskNeed {
   bool is_estimated = false;  // messages say "about"
 };
 
-// The nearest directory at or above `path` that exists; a file in its way is returned, too.
-Path ExistingAncestor(const Path& path);
-
 // Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
 // `field` names it in the configuration.
 void CheckWritable(const Path& path, const char* field);
