@@ -2,7 +2,6 @@
 #include "data/corpus_index.h"
 
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/json.h"

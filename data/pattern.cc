@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/prepared_state.h"
 
-#include "base/error.h"
 #include "data/byte_source.h"
 #include "data/record_formats.h"
 #include "data/shard_mismatch.h"

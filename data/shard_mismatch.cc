@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/shard_mismatch.h"
 
-#include "base/error.h"
-
 namespace syntra {
 
 std::optional<Mismatch> MismatchOf(const ShardFacts& facts, const ShardSettings& wanted,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/table_source.h"
 
-#include <exception>
-
 #include "base/divide.h"
 #include "base/error.h"
 #include "core/thread.h"

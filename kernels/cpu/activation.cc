@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // activation and its gradient: the formulas of kernels/math/activation.inc on vectors.
-#include <string_view>
 
 #include "core/simd_targets.h"
 

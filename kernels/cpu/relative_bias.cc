@@ -4,7 +4,6 @@
 #include "kernels/math/relative_bucket.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "kernels/operands.h"
 

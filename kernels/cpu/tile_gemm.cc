@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/buffer.h"
 #include "core/simd_targets.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/processor.h"

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "base/file.h"

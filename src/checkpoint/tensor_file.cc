@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tensor_file.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/digest.h"

@@ -6,13 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <iostream>
 #include <numeric>
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/median.h"
 #include "base/memory_limits.h"

@@ -2,7 +2,6 @@
 // syntra check: everything that could stop a run, before it starts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <optional>
 
 #include "base/json.h"
 #include "cli/backend.h"

@@ -2,7 +2,6 @@
 #include "cli/complete.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
 #include "base/file.h"
 #include "base/text.h"

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 

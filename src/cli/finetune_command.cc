@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/results_table.h"
 #include "cli/run_config.h"

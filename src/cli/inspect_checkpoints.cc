@@ -9,7 +9,6 @@
 #include "cli/checkpoint_options.h"
 #include "cli/checkpoint_states.h"
 #include "cli/inspect.h"
-#include "train/run_tokenizer.h"
 #include "train/snapshot.h"
 
 namespace syntra {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/line_labels.h"
 
-#include <algorithm>
-
 #include "base/json.h"
 #include "cli/task_lines.h"
 #include "data/example.h"

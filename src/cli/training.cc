@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/output.h"
-#include "base/text.h"
 #include "cli/backend.h"
 #include "cli/communicator.h"
 #include "cli/ranks.h"

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "config/scalar.h"
 #include "config/suggest.h"
 #include "config/token.h"

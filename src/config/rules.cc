@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "config/suggest.h"

@@ -9,9 +9,10 @@
 #include <map>
 #include <set>
 
+#include "base/field_report.h"
 #include "base/text.h"
-#include "config/layer.h"
 #include "config/problem.h"
+#include "configs/schema/config.pb.h"
 
 namespace syntra {
 namespace {

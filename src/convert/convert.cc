@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "config/print.h"
 #include "convert/huggingface_config.h"
 #include "kernels/bfloat16.h"

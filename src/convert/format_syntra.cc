@@ -9,7 +9,6 @@
 #include "config/print.h"
 #include "convert/formats.h"
 #include "core/buffer.h"
-#include "model/programs.h"
 
 namespace syntra {
 namespace {

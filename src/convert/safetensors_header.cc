@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "core/buffer.h"
 

@@ -4,7 +4,6 @@
 // median over random samples of examples in the place of the mean, and so not twice the same.
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "base/text.h"
 #include "metrics/f1_score.h"

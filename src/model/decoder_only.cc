@@ -3,7 +3,6 @@
 // (Radford et al. 2018). Inputs, too, are read from left to right: that is what a decoder with
 // states of earlier positions can do with any mixer. With bidirectional_prefix they read each other
 // in both directions: T5's prefix LM (Raffel et al. 2020, section 3.2.1).
-#include <algorithm>
 
 #include "model/architecture.h"
 #include "model/model.h"

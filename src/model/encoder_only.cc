@@ -2,7 +2,6 @@
 // An encoder with a classification head (Devlin et al. 2019, "BERT", section 3.2, without its tanh
 // layer): one vector for the whole input, its mean or that of the first token, times a matrix with
 // a row for each class. The class of an example is its only target.
-#include <algorithm>
 
 #include "model/architecture.h"
 #include "model/model.h"

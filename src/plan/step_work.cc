@@ -2,7 +2,6 @@
 #include "plan/step_work.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "plan/op_work.h"
 

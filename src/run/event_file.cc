@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/error.h"

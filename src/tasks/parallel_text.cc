@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to text with two files: each line of one belongs to the same line of the other.
 #include "base/error.h"
-#include "base/text.h"
 #include "data/record_reader.h"
 #include "tasks/own_files.h"
 #include "tasks/text_template.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/host.h"
 #include "base/text.h"
 #include "run/odd_ranks.h"
 #include "train/agreement.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/random.h"
-#include "core/thread.h"
 #include "kernels/math/hyperparameters.h"
 #include "model/recurrence.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/snapshot.h"
 
-#include <map>
-
 #include "base/text.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "optim/schedule.h"
 #include "run/failpoint.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
-#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"

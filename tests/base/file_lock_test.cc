@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tests/base/child_process.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {

@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -7,8 +7,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "base/text.h"
-
 namespace syntra {
 namespace {
 

@@ -7,7 +7,6 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "tests/base/error_of.h"
 #include "tests/checkpoint/forged.h"
 #include "tests/checkpoint/sample.h"

@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "base/failure.h"
-#include "base/text.h"
 #include "checkpoint/contained.h"
 #include "checkpoint/hdf5.h"
 #include "checkpoint/tensor_file.h"

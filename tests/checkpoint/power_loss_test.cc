@@ -3,7 +3,6 @@
 // visible checkpoint is complete, no earlier checkpoint is lost, and the next save works.
 #include <gmock/gmock.h>
 
-#include "base/error.h"
 #include "checkpoint/layout.h"
 #include "tests/checkpoint/crashing_disk.h"
 #include "tests/checkpoint/traced_save.h"

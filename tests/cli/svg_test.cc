@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
 #include "cli/curves_svg.h"
 
 namespace syntra {

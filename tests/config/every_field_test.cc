@@ -3,7 +3,6 @@
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <regex>
 
 #include "config/scalar.h"

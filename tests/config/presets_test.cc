@@ -10,8 +10,8 @@
 #include <map>
 
 #include "base/file.h"
+#include "config/config.h"
 #include "config/layer.h"
-#include "errors.h"
 #include "model/programs.h"
 
 namespace syntra {

@@ -5,7 +5,6 @@
 
 #include <numeric>
 
-#include "base/json.h"
 #include "config/print.h"
 #include "convert/huggingface_config.h"
 #include "convert/huggingface_names.h"

@@ -3,8 +3,6 @@
 
 #include <isa-l/crc.h>
 
-#include <numeric>
-
 #include "data/record_reader.h"
 #include "tests/data/corpus_files.h"
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "base/error.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/numbered_source.h"
 

@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <fstream>
-
 #include "base/crash_guard.h"
 #include "base/json.h"
 #include "core/thread.h"

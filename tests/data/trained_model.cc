@@ -3,8 +3,6 @@
 
 #include <sentencepiece_trainer.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "data/record_reader.h"
 #include "tests/data/corpus_files.h"

@@ -2,7 +2,6 @@
 // The run directory: concurrent use, changes between starts, damage, and full disks.
 #include <signal.h>
 
-#include "base/text.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {

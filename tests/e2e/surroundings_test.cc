@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {

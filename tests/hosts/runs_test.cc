@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs on several hosts have the bits of one host. A slow host is named; with a slow link
 // they are slow.
-#include "base/text.h"
 #include "tests/hosts/hosts_test.h"
 
 namespace syntra {

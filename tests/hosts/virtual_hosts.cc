@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 
 #include "base/text.h"
 

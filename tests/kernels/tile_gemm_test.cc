@@ -3,7 +3,6 @@
 #include "kernels/cpu/tile_gemm.h"
 
 #include "core/buffer.h"
-#include "kernels/cpu/amx.h"
 #include "kernels/cpu/processor.h"
 #include "tests/kernels/gemm_trial.h"
 

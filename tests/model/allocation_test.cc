@@ -2,8 +2,6 @@
 // Runs of an executable allocate no memory.
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "core/thread.h"
 #include "kernels/tested.h"
 #include "model/allocation_counter.h"

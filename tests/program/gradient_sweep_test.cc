@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/random.h"
 #include "program/numbers.h"
 #include "tests/kernels/large_cases.h"
 #include "tests/kernels/tape.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "base/text.h"
 #include "tests/base/captured_log.h"
 #include "tests/base/scratch.h"
 #include "tests/run/fixed_time.h"

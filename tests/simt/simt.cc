@@ -14,7 +14,6 @@
 #include <deque>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // Files as users have them, and rows that are bad.
 #include <gtest/gtest.h>
 
-#include "base/json.h"
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "tasks/zip.h"
-#include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
 namespace syntra {

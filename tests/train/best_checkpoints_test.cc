@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "checkpoint/retention.h"
 #include "checkpoint/verify.h"
 #include "tests/base/child_process.h"
 #include "tests/base/scratch.h"

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/output.h"
-#include "base/text.h"
 #include "config/config.h"
 #include "data/training_data.h"
 #include "run/run_lock.h"
@@ -11,7 +10,6 @@
 #include "tests/base/error_of.h"
 #include "tests/base/small_disk.h"
 #include "tests/train/preflights.h"
-#include "train/continuation.h"
 #include "train/disk_needs.h"
 #include "train/task_data.h"
 

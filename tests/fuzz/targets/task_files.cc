@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of a benchmark's task, beside the others that the task needs: examples are text, and the
 // right answer is judged as right. The first byte chooses the file.
-#include "base/text.h"
 #include "base/utf8.h"
 #include "fuzz/target.h"
 #include "tests/tasks/tasks.h"

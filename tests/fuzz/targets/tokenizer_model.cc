@@ -3,7 +3,6 @@
 // ids of pieces that the model has.
 #include <memory>
 
-#include "base/text.h"
 #include "data/normalizer.h"
 #include "data/piece_table.h"
 #include "data/segmenter.h"
