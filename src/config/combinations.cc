@@ -64,7 +64,7 @@ bool LearnsTheObjective(const Config& config) {
 
 void ArchitectureLearnsTasks(const Report& report) {
   const ModelConfig& model = report.config().model();
-  if (ArchitectureOf(model).learns_tasks()) return;
+  if (!HasTasks(report.config().data()) || ArchitectureOf(model).learns_tasks()) return;
   report.Add({"model.architecture", "data.task"},
              fmt::format("model.architecture {} learns no tasks; set model.architecture: "
                          "ENCODER_ONLY and model.classifier, and start from what it has learned",
@@ -73,8 +73,7 @@ void ArchitectureLearnsTasks(const Report& report) {
 
 void ArchitectureLearnsTheObjective(const Report& report) {
   const Config& config = report.config();
-  if (HasTasks(config.data())) return ArchitectureLearnsTasks(report);
-  if (LearnsTheObjective(config)) return;
+  if (HasTasks(config.data()) || LearnsTheObjective(config)) return;
   std::vector<std::string> names;
   for (const DataConfig::Objective objective : ArchitectureOf(config.model()).objectives()) {
     names.push_back(DataConfig::Objective_Name(objective));
@@ -454,6 +453,7 @@ void SamplesAreWritten(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
+    ArchitectureLearnsTasks,
     ArchitectureLearnsTheObjective,
     ModelFitsTogether,
     ModelTakesTheSequences,
