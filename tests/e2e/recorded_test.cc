@@ -32,6 +32,59 @@ TEST_F(Recorded, PhasesOfEachStep) {
   EXPECT_EQ(steps, 6);
 }
 
+// What TensorBoard shows of a run: the content of all its files.
+std::string TensorBoardFiles(const Path& run_directory) {
+  std::string content;
+  for (const Path& file : ListDirectory(run_directory / "tensorboard")) {
+    content += ReadWholeFile(file);
+  }
+  return content;
+}
+
+// Each evaluation once, also that of the step at which a run continues, made there or stopped.
+TEST_F(Recorded, TensorBoardHasNoEvaluationTwice) {
+  Train("run", {"train.steps=5"});
+  const Outcome stopped =
+      Run(Pretrain("run"), {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@10"}});
+  ASSERT_EQ(stopped.code, 75) << stopped.err;
+  Train("run");
+  const std::string name = "validation_log_perplexity",
+                    content = TensorBoardFiles(Directory("run"));
+  int count = 0;
+  for (size_t at = 0; (at = content.find(name, at)) != content.npos; ++at) ++count;
+  EXPECT_EQ(count, 5);  // at 0, 5, 10, 15, 20
+}
+
+TEST_F(Recorded, MetricsHaveTheirFields) {
+  const Outcome outcome = Run(Pretrain("run", {"train.steps=6"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string events = TensorBoardFiles(Directory("run"));
+  // Up in two steps, then down to 0 at the last.
+  const std::vector<double> rates = {0, 5e-3, 1e-2, 2e-2 / 3, 1e-2 / 3, 0};
+  int64_t step = 0;
+  std::string time;
+  for (const auto& line : Metrics("run")) {
+    // Times of equal form sort as text.
+    EXPECT_GE(line.at("time").get<std::string>(), time);
+    time = line.at("time");
+    for (const auto& [name, value] : line.items()) {
+      if (name == "step" || name == "time" || value.is_null()) continue;
+      EXPECT_NE(events.find(name), std::string::npos) << name << " is not in TensorBoard's file";
+    }
+    if (line.contains("validation_log_perplexity")) continue;
+    EXPECT_EQ(line.at("step"), ++step);
+    for (const char* field : {"loss", "grad_norm", "tokens_per_second", "seconds"}) {
+      EXPECT_GT(line.at(field).get<double>(), 0) << field;
+    }
+    EXPECT_NEAR(line.at("learning_rate").get<double>(), rates.at(step - 1), 1e-9);
+    EXPECT_EQ(line.at("skipped"), 0);
+  }
+  EXPECT_EQ(step, 6);
+  const Json run = ParseJson(ReadWholeFile(Directory("run") / "run.json"));
+  EXPECT_EQ(run.at("command")[1], "pretrain");
+  EXPECT_EQ(run.at("command").back(), "train.steps=6");
+}
+
 TEST_F(Recorded, RanksKnowForWhichTheyWait) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Train("run", kShort, {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=slow_rank@1-6:1"}});

@@ -319,57 +319,6 @@ TEST_F(Tools, PrepareThenTrainFindsThemMade) {
   EXPECT_TRUE(nowhere.Says("nothing says where the token shards go")) << nowhere.err;
 }
 
-// What TensorBoard shows of a run: the content of all its files.
-std::string TensorBoardFiles(const Path& run_directory) {
-  std::string content;
-  for (const Path& file : ListDirectory(run_directory / "tensorboard")) {
-    content += ReadWholeFile(file);
-  }
-  return content;
-}
-
-// Each evaluation once, also that of the step at which a run continues, made there or stopped.
-TEST_F(Tools, TensorBoardHasNoEvaluationTwice) {
-  Train("run", {"train.steps=5"});
-  const Outcome stopped =
-      Run(Pretrain("run"), {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@10"}});
-  ASSERT_EQ(stopped.code, 75) << stopped.err;
-  Train("run");
-  const std::string name = "validation_log_perplexity",
-                    content = TensorBoardFiles(Directory("run"));
-  int count = 0;
-  for (size_t at = 0; (at = content.find(name, at)) != content.npos; ++at) ++count;
-  EXPECT_EQ(count, 5);  // at 0, 5, 10, 15, 20
-}
-
-TEST_F(Tools, MetricsHaveTheirFields) {
-  const Outcome outcome = Run(Pretrain("run", {"train.steps=6"}));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::string events = TensorBoardFiles(Directory("run"));
-  int64_t step = 0;
-  std::string time;
-  for (const auto& line : Metrics("run")) {
-    // Times of equal form sort as text.
-    EXPECT_GE(line.at("time").get<std::string>(), time);
-    time = line.at("time");
-    for (const auto& [name, value] : line.items()) {
-      if (name == "step" || name == "time" || value.is_null()) continue;
-      EXPECT_NE(events.find(name), std::string::npos) << name << " is not in TensorBoard's file";
-    }
-    if (line.contains("validation_log_perplexity")) continue;
-    EXPECT_EQ(line.at("step"), ++step);
-    for (const char* field : {"loss", "grad_norm", "tokens_per_second", "seconds"}) {
-      EXPECT_GT(line.at(field).get<double>(), 0) << field;
-    }
-    EXPECT_GE(line.at("learning_rate").get<double>(), 0);
-    EXPECT_EQ(line.at("skipped"), 0);
-  }
-  EXPECT_EQ(step, 6);
-  const Json run = ParseJson(ReadWholeFile(Directory("run") / "run.json"));
-  EXPECT_EQ(run.at("command")[1], "pretrain");
-  EXPECT_EQ(run.at("command").back(), "train.steps=6");
-}
-
 // How it begins, and where no terminal is, one progress line for the end of a short run.
 TEST_F(Tools, TrainingSaysWhatItDoes) {
   const Outcome outcome = Run(Pretrain("run", {"train.steps=6"}));
