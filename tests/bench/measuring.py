@@ -353,6 +353,27 @@ def callers_path(text: str) -> Path:
     return Path.cwd() / text
 
 
+def benchmark_parser(description: str | None, programs: Sequence[str], peer: str = "") -> argparse.ArgumentParser:
+    """A parser of the options that benchmarks share: the programs, by default those of build/, and where results go.
+
+    `peer`: the packages that the peer's Python needs; without them there is no peer.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    for name in programs:
+        built = ROOT / "build" / ("src/cli" if name == "syntra" else "tests/bench") / name
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=callers_path, default=built, help="the program of this name")
+    if peer:
+        python = Path(sys.executable)
+        parser.add_argument("--python", type=callers_path, default=python, help=f"an interpreter that has {peer}")
+    parser.add_argument("--results", type=callers_path, default=HERE / "results", help="the folder for the result")
+    return parser
+
+
+def add_pairs_option(parser: argparse.ArgumentParser, default: int) -> None:
+    parser.add_argument("--pairs", type=int, default=default, help="turns of the program, and of the peer")
+
+
 def add_lock_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
 
