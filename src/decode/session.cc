@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "nn/tensors.h"
+
 namespace syntra {
 namespace {
 
@@ -58,11 +60,8 @@ void RecordNext(const Scope& root, const Model& model, Value hidden, NextTokens 
   const Attributes scaled{{"scale", model.LogitScale()}};
   const Value table = model.OutputTable(root);
   if (next == NextTokens::kLogits) {
-    const Value logits = root.One(
-        "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-        {hidden, table});
-    root.program().Output(
-        "logits", root.One("affine", {{"scale", model.LogitScale()}, {"shift", 0.0}}, {logits}));
+    const Value logits = Product(root, hidden, table, DType::kF32, Transposed::kRight);
+    root.program().Output("logits", AffineMap(root, logits, model.LogitScale()));
     return;
   }
   const Value best = root.One("linear_argmax", scaled, {hidden, table});

@@ -115,10 +115,9 @@ class AttentionFree final : public TokenMixer {
       const Value biases = table("biases", config_.max_length(), "positions");
       return First(scope, rows.Of(scope, biases), 1, rows.length);
     }
-    return scope.One("matmul",
-                     {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-                     {rows.Of(scope, table("query_biases", rank, "rank")),
-                      First(scope, table("key_biases", rank, "rank"), 0, rows.length)});
+    const Value queries = rows.Of(scope, table("query_biases", rank, "rank"));
+    const Value keys = First(scope, table("key_biases", rank, "rank"), 0, rows.length);
+    return Product(scope, queries, keys, DType::kF32, Transposed::kRight);
   }
 
   Value Output(const Scope& scope, Value map, const Weighted& weighted, Value x) const {

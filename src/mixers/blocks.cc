@@ -4,13 +4,6 @@
 #include "nn/tensors.h"
 
 namespace syntra {
-namespace {
-
-Value CastTo(const Scope& scope, Value x, const char* dtype) {
-  return scope.One("cast", {{"dtype", dtype}}, {x});
-}
-
-}  // namespace
 
 Value PadToMultiple(const Scope& scope, Value x, int64_t size) {
   const int64_t length = scope.TypeOf(x).shape[1];
@@ -19,12 +12,12 @@ Value PadToMultiple(const Scope& scope, Value x, int64_t size) {
 
 Value AsRows(const Scope& scope, Value segments) {
   const Shape shape = scope.TypeOf(segments).shape;
-  return Reshape(scope, CastTo(scope, segments, "f32"), {shape[0], shape[1], 1});
+  return Reshape(scope, Cast(scope, segments, DType::kF32), {shape[0], shape[1], 1});
 }
 
 Value AsSegments(const Scope& scope, Value rows) {
   const Shape shape = scope.TypeOf(rows).shape;
-  return CastTo(scope, Reshape(scope, rows, {shape[0], shape[1]}), "i32");
+  return Cast(scope, Reshape(scope, rows, {shape[0], shape[1]}), DType::kI32);
 }
 
 Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, AttentionMask mask,

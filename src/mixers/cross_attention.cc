@@ -5,6 +5,7 @@
 #include "mixers/projections.h"
 #include "nn/attention.h"
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 Value InRows(const Scope& scope, Value x, int64_t rows) {
   const Shape shape = scope.TypeOf(x).shape;
   if (shape[0] == rows) return x;
-  const Attributes::Integers in_rows = {rows, shape.rows() / rows, shape[-1]};
-  return scope.One("reshape", {{"shape", in_rows}}, {x});
+  return Reshape(scope, x, {rows, shape.rows() / rows, shape[-1]});
 }
 
 // Segments i32 [B, W * T] of B * W rows that are not packed. Padding past a row's end may attend

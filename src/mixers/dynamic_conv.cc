@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "mixers/convolution.h"
+#include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -20,16 +22,9 @@ class DynamicConv final : public ConvolutionMixer {
         "filters", {width, count * taps()}, {"conv", "taps"},
         is_mesh() ? Initializer::Normal(1 / std::sqrt(static_cast<double>(width * taps())))
                   : Initializer::GlorotUniform(width, count * taps()));
-    Value scores = scope.One(
-        "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
-        {x, matrix});
-    if (is_mesh()) {
-      const Value bias =
-          scope.Parameter("filters_bias", {count * taps()}, {"taps"}, Initializer::Constant(0));
-      scores = scope.One("add", {}, {scores, bias});
-    }
-    return scope.One(
-        "reshape", {{"shape", Attributes::Integers{shape[0], shape[1], count, taps()}}}, {scores});
+    Value scores = Product(scope, x, matrix, DType::kF32);
+    if (is_mesh()) scores = AddBias(scope, "filters_bias", scores, "taps");
+    return Reshape(scope, scores, {shape[0], shape[1], count, taps()});
   }
 };
 

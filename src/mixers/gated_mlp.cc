@@ -138,8 +138,7 @@ class GatedMlp final : public TokenMixer {
     };
     // The queries' factor is a part of the scores, not of the first values: it is no head of T5's.
     const Value query =
-        scope.One("affine", {{"scale", 1 / std::sqrt(static_cast<double>(size))}, {"shift", 0.0}},
-                  {project("query", size)});
+        AffineMap(scope, project("query", size), 1 / std::sqrt(static_cast<double>(size)));
     return {.query = query, .key = project("key", size), .value = project("value", size)};
   }
 

@@ -132,9 +132,7 @@ class Hyena final : public TokenMixer {
       const Value matrix =
           scope.Parameter(name, {in, out}, {"mlp_in", "mlp"},
                           Initializer::Uniform(1 / std::sqrt(static_cast<double>(in))));
-      return scope.One(
-          "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
-          {from, matrix});
+      return Product(scope, from, matrix, DType::kF32);
     };
     for (const char* name : {"first", "second", "third"}) {
       const Value sum = AddBias(scope, std::string(name) + "_bias", linear(name, x, units), "mlp");

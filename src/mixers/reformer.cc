@@ -31,8 +31,8 @@ Value SumOfLast(const Scope& scope, Value x, Value factor = {}) {
 
 // Integers in another shape.
 Value ReshapeIntegers(const Scope& scope, Value x, Attributes::Integers shape) {
-  x = scope.One("cast", {{"dtype", "f32"}}, {x});
-  return scope.One("cast", {{"dtype", "i32"}}, {Reshape(scope, x, std::move(shape))});
+  x = Cast(scope, x, DType::kF32);
+  return Cast(scope, Reshape(scope, x, std::move(shape)), DType::kI32);
 }
 
 class Reformer final : public TokenMixer {
@@ -71,7 +71,7 @@ class Reformer final : public TokenMixer {
     if (input.state) Remember(scope, input, "ids", First(scope, IdRows(scope, ids), 1, shape[1]));
     // Segments and buckets in descending order: padding, whose number is 0, is last.
     const std::vector<Value> sorted = scope.program().Record(
-        "sort_by_key", {}, {scope.One("cast", {{"dtype", "i32"}}, {AffineMap(scope, ids, -1)})});
+        "sort_by_key", {}, {Cast(scope, AffineMap(scope, ids, -1), DType::kI32)});
     const Value order = sorted[0], rank = sorted[1];
     const Round rounds = Attend(scope, InOrder(scope, query, order), InOrder(scope, value, order),
                                 Gather(scope, WithLast(scope, ids, 1), order), input.causal);
@@ -130,7 +130,7 @@ class Reformer final : public TokenMixer {
         Reshape(scope, rotated, {shape[0], shape[1], config_.heads(), rounds, half});
     const Value both = Concatenate(scope, 4, {places, AffineMap(scope, places, -1)});
     const Value largest = scope.program().Record("reduce_max", {}, {both})[1];
-    return Transpose(scope, scope.One("cast", {{"dtype", "f32"}}, {largest}), {0, 2, 3, 1});
+    return Transpose(scope, Cast(scope, largest, DType::kF32), {0, 2, 3, 1});
   }
 
   // Numbers that are the same for positions of one segment and bucket, 0 for padding.
@@ -240,7 +240,7 @@ class Reformer final : public TokenMixer {
     std::vector<float> numbers(step.length);
     std::iota(numbers.begin(), numbers.end(), 0.0F);
     const Value place = scope.program().Constant({step.length}, std::move(numbers));
-    const Value start = scope.One("cast", {{"dtype", "f32"}}, {step.start});
+    const Value start = Cast(scope, step.start, DType::kF32);
     const Value is_own = AreEqual(scope, place, start);
     const Value later = IsAbove(scope, Add(scope, place, AffineMap(scope, start, -1)), 0);
     const Value same = Multiply(scope, AreEqual(scope, ids, own), AffineMap(scope, later, -1, 1));

@@ -3,6 +3,7 @@
 
 #include "base/name_table.h"
 #include "configs/schema/kind_of.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 
@@ -27,10 +28,7 @@ const NameTable<TermKind>& TermKinds() {
 
 Value TermInput::Gated(const Scope& scope, Value value) const {
   if (!gate_weights) return value;
-  const Value weight =
-      scope.One("slice", {{"axis", int64_t{0}}, {"begin", gate_index}, {"length", int64_t{1}}},
-                {gate_weights});
-  return scope.One("multiply", {}, {value, weight});
+  return Multiply(scope, value, Slice(scope, gate_weights, 0, gate_index, 1));
 }
 
 Value TermInput::QueryRows(const Scope& scope, Value table) const {

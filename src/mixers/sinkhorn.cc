@@ -240,7 +240,7 @@ class Sinkhorn final : public TokenMixer {
     const Value block =
         scope.One("gather_rows", {{"axis", int64_t{0}}},
                   {scope.program().Constant({step.length}, std::move(blocks)), step.start});
-    return scope.One("cast", {{"dtype", "i32"}}, {block});
+    return Cast(scope, block, DType::kI32);
   }
 
   // The mask that hides keys in a step: later keys of the own block and, in the first block, the

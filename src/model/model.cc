@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -39,7 +40,7 @@ Value Model::EmbeddingTable(const Scope& root) const {
 Value Model::Embed(const Scope& root, Value ids) const {
   const Value rows = syntra::Embed(root, EmbeddingTable(root), ids);
   if (!config_.scaled_embeddings()) return rows;
-  return root.One("affine", {{"scale", 1 / InverseRootOfWidth()}, {"shift", 0.0}}, {rows});
+  return AffineMap(root, rows, 1 / InverseRootOfWidth());
 }
 
 StackInput Model::ReadBatch(const Scope& root, Side side, int64_t rows, int64_t length) const {

@@ -12,12 +12,8 @@ std::string ActivationType(const Scope& scope) {
   return std::string(NameOf(scope.recording().activations));
 }
 
-}  // namespace
-
-namespace {
-
-Value Product(const Scope& scope, const char* op, const std::string& name, Value x,
-              const LinearSpec& spec) {
+Value WeightProduct(const Scope& scope, const char* op, const std::string& name, Value x,
+                    const LinearSpec& spec) {
   const int64_t in = scope.TypeOf(x).shape[-1];
   const Value weight = scope.Parameter(name, {in, spec.out}, spec.axes, spec.initializer);
   return scope.One(
@@ -28,11 +24,11 @@ Value Product(const Scope& scope, const char* op, const std::string& name, Value
 }  // namespace
 
 Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
-  return Product(scope, "matmul", name, x, spec);
+  return WeightProduct(scope, "matmul", name, x, spec);
 }
 
 Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
-  return Product(scope, "matmul_relu", name, x, spec);
+  return WeightProduct(scope, "matmul_relu", name, x, spec);
 }
 
 Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis) {

@@ -2,6 +2,15 @@
 #include "nn/tensors.h"
 
 namespace syntra {
+namespace {
+
+Attributes ProductAttributes(DType dtype, Transposed transposed) {
+  return {{"transpose_a", transposed == Transposed::kLeft},
+          {"transpose_b", transposed == Transposed::kRight},
+          {"dtype", std::string(NameOf(dtype))}};
+}
+
+}  // namespace
 
 Value Reshape(const Scope& scope, Value x, Attributes::Integers shape) {
   return scope.One("reshape", {{"shape", std::move(shape)}}, {x});
@@ -42,16 +51,18 @@ Value AffineMap(const Scope& scope, Value x, double scale, double shift) {
 }
 
 Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype, Transposed transposed) {
-  return scope.One("batch_matmul",
-                   {{"transpose_a", transposed == Transposed::kLeft},
-                    {"transpose_b", transposed == Transposed::kRight},
-                    {"dtype", std::string(NameOf(dtype))}},
-                   {a, b});
+  return scope.One("batch_matmul", ProductAttributes(dtype, transposed), {a, b});
+}
+
+Value Product(const Scope& scope, Value a, Value b, DType dtype, Transposed transposed) {
+  return scope.One("matmul", ProductAttributes(dtype, transposed), {a, b});
 }
 
 Value Cast(const Scope& scope, Value x, DType dtype) {
-  if (scope.TypeOf(x).dtype == dtype) return x;
-  return scope.One("copy", {{"dtype", std::string(NameOf(dtype))}}, {x});
+  const DType from = scope.TypeOf(x).dtype;
+  if (from == dtype) return x;
+  const bool whole = from == DType::kI32 || dtype == DType::kI32;
+  return scope.One(whole ? "cast" : "copy", {{"dtype", std::string(NameOf(dtype))}}, {x});
 }
 
 Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor) {
@@ -66,7 +77,7 @@ Value IsAbove(const Scope& scope, Value x, double bound) {
   const Value bounds = scope.program().FillConstant(scope.TypeOf(column), bound);
   const Value pairs = Concatenate(scope, 1, {bounds, column});
   const Value larger = scope.program().Record("reduce_max", {}, {pairs})[1];
-  return Reshape(scope, scope.One("cast", {{"dtype", std::string("f32")}}, {larger}),
+  return Reshape(scope, Cast(scope, larger, DType::kF32),
                  {shape.dims().begin(), shape.dims().end()});
 }
 
@@ -81,9 +92,8 @@ Value Joined(const Scope& scope, Value x) {
 }
 
 Value NotZero(const Scope& scope, Value x, DType dtype) {
-  const bool whole = scope.TypeOf(x).dtype == DType::kI32;
-  if (!whole) x = scope.One("cast", {{"dtype", std::string("i32")}}, {x});
-  return scope.One("nonzero", {{"dtype", std::string(NameOf(dtype))}}, {x});
+  return scope.One("nonzero", {{"dtype", std::string(NameOf(dtype))}},
+                   {Cast(scope, x, DType::kI32)});
 }
 
 Value WithoutPadding(const Scope& scope, Value x, Value segments) {

@@ -25,7 +25,11 @@ Value AffineMap(const Scope& scope, Value x, double scale, double shift = 0);
 enum class Transposed { kNone, kLeft, kRight };
 Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype,
                    Transposed transposed = Transposed::kNone);
-// x in the element type; x itself if that is its own.
+// a b for matrices, one of them transposed or none; all axes of a but the last count as its rows.
+Value Product(const Scope& scope, Value a, Value b, DType dtype,
+              Transposed transposed = Transposed::kNone);
+// x in the element type; x itself if that is its own. Between i32 and f32: whole numbers of at most
+// 2^24, and no gradient.
 Value Cast(const Scope& scope, Value x, DType dtype);
 // x, times `factor` if there is one, summed over the axes that are 1 in `shape`; f32.
 Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor = {});

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 
@@ -21,12 +22,8 @@ Value DenseHidden::Build(const Scope& scope, const TermInput& input) const {
     if (!bias) return LinearRelu(scope, "hidden", input.x, spec);
     hidden = Linear(scope, "hidden", input.x, spec);
   }
-  if (bias) {
-    const Value shift = scope.Parameter("hidden_bias", {input.heads * units}, {"joined_kv"},
-                                        Initializer::Constant(0));
-    hidden = scope.One("add", {}, {hidden, shift});
-  }
-  return scope.One("activation", {{"kind", std::string("relu")}}, {hidden});
+  if (bias) hidden = AddBias(scope, "hidden_bias", hidden, "joined_kv");
+  return Activation(scope, "relu", hidden);
 }
 
 void DenseHidden::Validate(const TermRules& rules) const {

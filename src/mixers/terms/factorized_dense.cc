@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mixers/terms/dense_hidden.h"
+#include "nn/layers.h"
 
 namespace syntra {
 namespace {
@@ -34,11 +35,8 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, int64_t hea
       term.share_heads()
           ? scope.Parameter(name, {in, out}, {"kv", "key"}, initializer)
           : scope.Parameter(name, {heads, in, out}, {"heads", "kv", "key"}, initializer);
-  Value mapped = scope.One("head_matmul", {{"heads", heads}}, {hidden, weight});
-  if (!term.bias()) return mapped;
-  const Value shift = scope.Parameter(std::string(name) + "_bias", {heads * out}, {"joined_kv"},
-                                      Initializer::Constant(0));
-  return scope.One("add", {}, {mapped, shift});
+  const Value mapped = scope.One("head_matmul", {{"heads", heads}}, {hidden, weight});
+  return term.bias() ? AddBias(scope, std::string(name) + "_bias", mapped, "joined_kv") : mapped;
 }
 
 void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // R1[h, i, :] . R2[h, j, :], a learned table of low rank (paper 3.2, "Factorized Random").
 #include "mixers/terms/tables.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -19,10 +20,8 @@ void Validate(const TermRules& rules) {
 // a[h, j, :] . b[h, j, :] as a table [H, 1, N].
 Value RowDots(const Scope& scope, Value a, Value b) {
   const Shape shape = scope.TypeOf(a).shape;
-  const Attributes::Integers column = {shape[0], shape[1], 1}, row = {shape[0], 1, shape[1]};
-  const Value dots =
-      scope.One("sum_to", {{"shape", column}, {"dtype", std::string("f32")}}, {a, b});
-  return scope.One("reshape", {{"shape", row}}, {dots});
+  const Value dots = SumTo(scope, a, {shape[0], shape[1], 1}, b);
+  return Reshape(scope, dots, {shape[0], 1, shape[1]});
 }
 
 void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
@@ -41,9 +40,7 @@ void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
     table = RowDots(scope, query, key);
   } else {
     table =
-        scope.One("batch_matmul",
-                  {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-                  {input.QueryRows(scope, query), key});
+        BatchProduct(scope, input.QueryRows(scope, query), key, DType::kF32, Transposed::kRight);
   }
   AddTable(scope, input.Gated(scope, table), operands);
 }
