@@ -70,7 +70,7 @@ class AttentionFree final : public TokenMixer {
 
     Value Of(const Scope& scope, Value table) const {
       const Value first = First(scope, table, 0, length);
-      return start ? scope.One("gather_rows", {{"axis", int64_t{0}}}, {first, start}) : first;
+      return start ? GatherRows(scope, first, 0, start) : first;
     }
   };
 

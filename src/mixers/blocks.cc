@@ -41,9 +41,9 @@ Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads) {
   const int64_t groups = shape[0], size = shape[2], columns = shape[3];
   const auto read = static_cast<int64_t>(reads.blocks.size());
   const Value blocks = Reshape(scope, x, {groups, shape[1], size * columns});
-  const Value gathered = scope.One(
-      "gather_rows", {{"axis", int64_t{1}}},
-      {Pad(scope, blocks, 1, 0, 1), scope.program().Constant({read}, std::vector(reads.blocks))});
+  const Value padded = Pad(scope, blocks, 1, 0, 1);
+  const Value numbers = scope.program().Constant({read}, std::vector(reads.blocks));
+  const Value gathered = GatherRows(scope, padded, 1, numbers);
   return Reshape(scope, gathered, {groups * (read / reads.count), reads.count * size, columns});
 }
 

@@ -64,7 +64,7 @@ class GatedMlp final : public TokenMixer {
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
     const Halves halves = Split(scope, step.x);
     const auto row_of = [&](Value table, int64_t axis) {
-      return scope.One("gather_rows", {{"axis", axis}}, {table, step.start});
+      return GatherRows(scope, table, axis, step.start);
     };
     const Value row = Multiply(scope, row_of(Map(scope), 1), row_of(Triangle(scope), 0));
     const Value map = First(scope, row, 2, step.length);

@@ -118,8 +118,7 @@ class Hyena final : public TokenMixer {
     if (!back) return decayed;
     std::vector<int32_t> reversed(length);
     for (int64_t i = 0; i < length; ++i) reversed[i] = static_cast<int32_t>(length - 1 - i);
-    return scope.One("gather_rows", {{"axis", int64_t{0}}},
-                     {decayed, scope.program().Constant({length}, std::move(reversed))});
+    return GatherRows(scope, decayed, 0, scope.program().Constant({length}, std::move(reversed)));
   }
 
   // Three layers with sines of learned frequencies, and one without.

@@ -94,8 +94,8 @@ class LocalAttention final : public TokenMixer {
   Value IfGlobal(const Scope& scope, const MixerStep& step, float value) const {
     std::vector<float> values(step.length, 1 - value);
     std::fill_n(values.begin(), std::min<int64_t>(config_.global_tokens(), step.length), value);
-    return scope.One("gather_rows", {{"axis", int64_t{0}}},
-                     {scope.program().Constant({step.length}, std::move(values)), step.start});
+    return GatherRows(scope, scope.program().Constant({step.length}, std::move(values)), 0,
+                      step.start);
   }
 
   LocalAttentionConfig config_;

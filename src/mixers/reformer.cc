@@ -156,7 +156,7 @@ class Reformer final : public TokenMixer {
 
   // The rows of x [B, H, R, T, C] in each round's order, i32 [B, H, R, T].
   static Value Gather(const Scope& scope, Value x, Value order) {
-    return scope.One("gather_rows", {{"axis", int64_t{3}}}, {x, order});
+    return GatherRows(scope, x, 3, order);
   }
 
   // x [B, T, H * K] in each round's order, [B, H, R, T, K].
@@ -165,7 +165,7 @@ class Reformer final : public TokenMixer {
     const Shape shape = scope.TypeOf(x).shape;
     x = Transpose(scope, Reshape(scope, x, {shape[0], shape[1], count, width}), {0, 2, 1, 3});
     const Value rows = ReshapeIntegers(scope, order, {shape[0], count, rounds * shape[1]});
-    return Reshape(scope, scope.One("gather_rows", {{"axis", int64_t{2}}}, {x, rows}),
+    return Reshape(scope, GatherRows(scope, x, 2, rows),
                    {shape[0], count, rounds, shape[1], width});
   }
 

@@ -44,8 +44,7 @@ class Retention final : public TokenMixer {
 
   // Keeps the decayed sums of k v^T.
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
-    const Value angles =
-        scope.One("gather_rows", {{"axis", int64_t{0}}}, {Angles(scope, step.length), step.start});
+    const Value angles = GatherRows(scope, Angles(scope, step.length), 0, step.start);
     return Output(scope,
                   AttendStep(scope, Attention(true), Operands(scope, step.x, angles), step.state),
                   step.x);

@@ -33,7 +33,7 @@ Value TermInput::Gated(const Scope& scope, Value value) const {
 
 Value TermInput::QueryRows(const Scope& scope, Value table) const {
   if (!start) return table;
-  return scope.One("gather_rows", {{"axis", int64_t{1}}}, {table, start});
+  return GatherRows(scope, table, 1, start);
 }
 
 const TermKind* FindTermKind(const ScoreTerm& term) {

@@ -79,9 +79,7 @@ class Sinkhorn final : public TokenMixer {
         Blocks(scope, scope.program().FillConstant({DType::kF32, {batch, step.length, 1}}, 1));
     const Value x = Remember(scope, step, "input", step.x);
     const Value block = BlockOf(scope, step);
-    const auto of_block = [&](Value x) {
-      return scope.One("gather_rows", {{"axis", int64_t{2}}}, {x, block});
-    };
+    const auto of_block = [&](Value x) { return GatherRows(scope, x, 2, block); };
     const Value row = of_block(Sorting(scope, x, Readable(scope, mask, true), true));
     const auto both = [&](const char* name, Value projected) {
       const Value all = InBlocks(scope, Remember(scope, step, name, projected));
@@ -237,9 +235,8 @@ class Sinkhorn final : public TokenMixer {
     for (int64_t i = 0; i < step.length; ++i) {
       blocks[i] = static_cast<float>(i / config_.block_size());
     }
-    const Value block =
-        scope.One("gather_rows", {{"axis", int64_t{0}}},
-                  {scope.program().Constant({step.length}, std::move(blocks)), step.start});
+    const Value block = GatherRows(
+        scope, scope.program().Constant({step.length}, std::move(blocks)), 0, step.start);
     return Cast(scope, block, DType::kI32);
   }
 
@@ -253,9 +250,8 @@ class Sinkhorn final : public TokenMixer {
       std::fill(table.begin() + i * 2 * size + place + 1, table.begin() + i * 2 * size + end,
                 kLaterKey);
     }
-    return scope.One(
-        "gather_rows", {{"axis", int64_t{0}}},
-        {scope.program().Constant({step.length, 2 * size}, std::move(table)), step.start});
+    return GatherRows(scope, scope.program().Constant({step.length, 2 * size}, std::move(table)), 0,
+                      step.start);
   }
 
   SinkhornConfig config_;

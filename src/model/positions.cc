@@ -30,7 +30,7 @@ Value PositionVectors(const Scope& root, const ModelConfig& model, Value positio
 
 Value PositionVector(const Scope& root, const ModelConfig& model, Value position, int64_t length) {
   const Value table = Table(root, model, length);
-  const Value row = root.One("gather_rows", {{"axis", int64_t{0}}}, {table, position});
+  const Value row = GatherRows(root, table, 0, position);
   return Cast(root, row, root.recording().activations);
 }
 

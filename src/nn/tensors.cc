@@ -38,6 +38,10 @@ Value First(const Scope& scope, Value x, int64_t axis, int64_t length) {
   return extent > length ? Slice(scope, x, axis, 0, length) : x;
 }
 
+Value GatherRows(const Scope& scope, Value x, int64_t axis, Value rows) {
+  return scope.One("gather_rows", {{"axis", axis}}, {x, rows});
+}
+
 Value Activation(const Scope& scope, const std::string& kind, Value x) {
   return scope.One("activation", {{"kind", kind}}, {x});
 }

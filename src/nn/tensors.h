@@ -15,6 +15,9 @@ Value Concatenate(const Scope& scope, int64_t axis, const std::vector<Value>& pa
 Value Pad(const Scope& scope, Value x, int64_t axis, int64_t before, int64_t after);
 // The first `length` entries along `axis`; x itself if there are no more.
 Value First(const Scope& scope, Value x, int64_t axis, int64_t length);
+// The entries of x along `axis` whose numbers are in `rows`: i32 [R], or i32 [.., R] with such a
+// list for each index of the axes before.
+Value GatherRows(const Scope& scope, Value x, int64_t axis, Value rows);
 // f(x), where `kind` names one of the functions in kernels/math/activation.inc.
 Value Activation(const Scope& scope, const std::string& kind, Value x);
 Value Add(const Scope& scope, Value a, Value b);
