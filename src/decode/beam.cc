@@ -12,6 +12,7 @@
 // the session's, so that an output does not depend on its neighbours.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "core/thread.h"
@@ -29,7 +30,7 @@ struct Candidate {
   double log_probability;
   int64_t parent;  // among the input's beginnings
   int32_t id;
-  bool ends = false;  // the output, before `id`
+  bool ends;  // the output, before `id`
 };
 
 struct Beginning {
@@ -96,30 +97,40 @@ class Beam final : public Strategy {
     return ScoreOf(log_probability, length, alpha_);
   }
 
-  // The 2 * size most probable continuations; of equals that of the better beginning, then of the
-  // lower id. Whatever ends a beginning, the output is the same: only its best end counts.
+  // The 2 * size most probable continuations of a beginning. Whatever ends it, the output is the
+  // same: only its best end counts, and the others leave their places to tokens that continue it.
+  std::vector<Candidate> ContinuationsOf(const Step& step, const DecodeBatch& batch, int64_t input,
+                                         const Search& search, int64_t parent) const {
+    const std::span<const float> logits = step.logits[input * size_ + parent];
+    const double before = search.alive[parent].log_probability - LogSumExp(logits);
+    const auto wanted = static_cast<size_t>(2 * size_);
+    std::vector<Candidate> kept;
+    for (size_t looked_at = wanted;; looked_at *= 2) {
+      kept.clear();
+      bool has_end = false;
+      for (const int32_t id : TopTokens(logits, static_cast<int64_t>(looked_at))) {
+        const bool ends = batch.ends(input, search.alive[parent].ids, id);
+        if (!ends || !has_end) kept.push_back({before + logits[id], parent, id, ends});
+        has_end |= ends;
+      }
+      if (kept.size() >= wanted || looked_at >= logits.size()) break;
+    }
+    kept.resize(std::min(kept.size(), wanted));
+    return kept;
+  }
+
+  // The 2 * size most probable continuations of all beginnings; of equals that of the better
+  // beginning, then of the lower id.
   std::vector<Candidate> Continuations(const Step& step, const DecodeBatch& batch, int64_t input,
                                        const Search& search) const {
-    std::vector<Candidate> candidates, kept;
-    for (size_t k = 0; k < search.alive.size(); ++k) {
-      const std::span<const float> logits = step.logits[input * size_ + static_cast<int64_t>(k)];
-      const double log_sum = LogSumExp(logits);
-      for (const int32_t id : TopTokens(logits, 2 * size_)) {
-        candidates.push_back(
-            {search.alive[k].log_probability + logits[id] - log_sum, static_cast<int64_t>(k), id});
-      }
+    std::vector<Candidate> candidates;
+    for (int64_t parent = 0; parent < std::ssize(search.alive); ++parent) {
+      std::ranges::copy(ContinuationsOf(step, batch, input, search, parent),
+                        std::back_inserter(candidates));
     }
     std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::log_probability);
-    std::vector<bool> has_end(search.alive.size(), false);
-    for (Candidate& candidate : candidates) {
-      if (std::ssize(kept) == 2 * size_) break;
-      const int64_t parent = candidate.parent;
-      candidate.ends = batch.ends(input, search.alive[parent].ids, candidate.id);
-      if (candidate.ends && has_end[parent]) continue;
-      if (candidate.ends) has_end[parent] = true;
-      kept.push_back(candidate);
-    }
-    return kept;
+    candidates.resize(std::min<size_t>(candidates.size(), 2 * size_));
+    return candidates;
   }
 
   void Advance(const Step& step, const DecodeBatch& batch, int64_t input, Search& search) const {

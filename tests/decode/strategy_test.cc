@@ -56,10 +56,11 @@ class FiveTokens : public testing::Test {
     }
   }
 
-  std::vector<Hypotheses> Decode(const DecodingConfig& config, const Ids& ends = {kEos}) {
+  std::vector<Hypotheses> Decode(const DecodingConfig& config, const Ids& ends = {kEos},
+                                 int64_t max_length = kMaxLength) {
     const auto strategy = MakeStrategy(config);
     DecodeSession session(
-        trial_.Trained(), {kInputs, strategy->rows_per_input(), kInputLength, kMaxLength},
+        trial_.Trained(), {kInputs, strategy->rows_per_input(), kInputLength, max_length},
         strategy->next_tokens() == NextTokens::kBest ? NextTokens::kBestWithLogProbability
                                                      : strategy->next_tokens());
     session.Start(batch_.encoder_ids, batch_.encoder_segments);
@@ -82,10 +83,12 @@ class FiveTokens : public testing::Test {
   }
 
   // Every output that ends, by the most probable of these tokens, the best first.
-  Hypotheses AllOutputs(int64_t input, double alpha, const Ids& ends = {kEos}) {
+  Hypotheses AllOutputs(int64_t input, double alpha, const Ids& ends = {kEos},
+                        int64_t max_length = kMaxLength) {
     Hypotheses all;
     for (const auto& [prefix, rows] : tables_[input]) {
       if (std::ranges::find_first_of(prefix, ends) != prefix.end()) continue;
+      if (std::ssize(prefix) >= max_length) continue;
       double end = rows[ends.front()];
       for (const int32_t id : ends) end = std::max(end, rows[id]);
       const double log_probability = LogProbability(input, prefix) + end;
@@ -140,6 +143,31 @@ TEST_F(FiveTokens, OutputsWithSeveralEndsDiffer) {
       std::set<Ids> distinct;
       for (const Hypothesis& output : narrow[input]) distinct.insert(output.ids);
       EXPECT_EQ(distinct.size(), 3u) << input;
+    }
+  }
+}
+
+// Most tokens are ends, more than are looked at in a step. The beam still holds all beginnings, of
+// which there are `size` at most, and so finds the best of all outputs.
+TEST_F(FiveTokens, EndsDoNotTakeThePlacesOfBeginnings) {
+  struct Setting {
+    Ids ends;
+    int64_t max_length;
+  };
+  for (const auto& [ends, max_length] :
+       {Setting{{kEos, 2, 3, 4}, kMaxLength}, Setting{{0, kEos, 2, 3}, kMaxLength},
+        Setting{{kEos, 2, 3}, 2}, Setting{{kEos, 3, 4}, 2}}) {
+    for (const double alpha : {0.0, 0.6, 3.0}) {
+      const auto outputs =
+          Decode(DecodingOf(fmt::format("beam {{ size: 2 alpha: {} }} outputs: 2", alpha)), ends,
+                 max_length);
+      for (int64_t input = 0; input < kInputs; ++input) {
+        Hypotheses expected = AllOutputs(input, alpha, ends, max_length);
+        expected.resize(2);
+        ExpectSame(outputs[input], expected,
+                   fmt::format("{} ends, the last {}, input {}, alpha {}", ends.size(), ends.back(),
+                               input, alpha));
+      }
     }
   }
 }
