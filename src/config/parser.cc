@@ -53,7 +53,7 @@ class Parser {
     ParseValue(message, field, path, Peek(), 0);
     // The rest of a wrong value is not a second mistake.
     if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before) return;
-    Report(Peek(), fmt::format("unexpected {} after the value", Shown(Peek())));
+    ReportValue(Peek(), path, fmt::format("unexpected {} after the value", Shown(Peek())));
   }
 
  private:

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -45,8 +47,48 @@ bool IsNotFinite(std::string_view text) {
   return lower == "nan" || lower == "inf" || lower == "infinity";
 }
 
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+constexpr Unit kCounts[] = {{"", 1},    {"k", 1e3}, {"K", 1e3}, {"M", 1e6},
+                            {"G", 1e9}, {"B", 1e9}, {"%", 0.01}};
+constexpr Unit kMinutes[] = {{"", 1},          {"s", 1.0 / 60},  {"m", 1},      {"min", 1},
+                             {"h", 60},        {"hour", 60},     {"hours", 60}, {"d", 24 * 60},
+                             {"day", 24 * 60}, {"days", 24 * 60}};
+
+// What to write in place of a number with a unit (10k, 2h, 15%), with separators (10_000) or, for
+// an integer, with a point or an exponent (1e4). Where a field has a unit, its name ends in it.
+std::string AdviceFor(const FieldDescriptor& field, std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, '_');
+  double number;
+  const char* end = digits.data() + digits.size();
+  const auto [rest, failed] = std::from_chars(digits.data(), end, number);
+  if (failed != std::errc()) return "";
+  const std::span<const Unit> units =
+      field.name().ends_with("_minutes") ? std::span<const Unit>(kMinutes) : kCounts;
+  const std::string_view name(rest, end);
+  const auto unit = std::ranges::find(units, name, &Unit::name);
+  if (unit == units.end()) return name[0] == '.' ? "" : "; write the number without a unit";
+  const double value = number * unit->factor;
+  if (!std::isfinite(value)) return "";
+  const bool is_real = field.cpp_type() == FieldDescriptor::CPPTYPE_FLOAT ||
+                       field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+  if (is_real) return fmt::format("; write {:.12g}", value);
+  constexpr double kExact = 0x1p53;  // beyond, a double does not hold every integer
+  if (value != std::floor(value) || std::abs(value) > kExact) return "";
+  return fmt::format("; write {:.0f}", value);
+}
+
+// Text that is not a number of the field's kind.
+std::string NoNumber(const FieldDescriptor& field, std::string_view text) {
+  return fmt::format("expected {}, found {}{}", ScalarKind(field), Quoted(text),
+                     AdviceFor(field, text));
+}
+
 template <typename T>
-std::string ParseInteger(std::string_view text, T* value) {
+std::string ParseInteger(const FieldDescriptor& field, std::string_view text, T* value) {
   const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
   const bool whole = result.ptr == text.data() + text.size();
   if (whole && result.ec == std::errc()) return "";
@@ -57,17 +99,16 @@ std::string ParseInteger(std::string_view text, T* value) {
     return fmt::format("{} is out of range; allowed are {} to {}", Quoted(text),
                        std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
   }
-  return fmt::format("expected an integer, found {}", Quoted(text));
+  return NoNumber(field, text);
 }
 
-std::string ParseFloat(std::string_view text, double largest, double* value) {
+std::string ParseFloat(const FieldDescriptor& field, std::string_view text, double largest,
+                       double* value) {
   const std::string_view digits = WithoutSign(text);
   const bool starts =
       !digits.empty() && (digits[0] == '.' || (digits[0] >= '0' && digits[0] <= '9'));
   const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
-  if (!starts || result.ptr != text.data() + text.size()) {
-    return fmt::format("expected a number, found {}", Quoted(text));
-  }
+  if (!starts || result.ptr != text.data() + text.size()) return NoNumber(field, text);
   if (result.ec == std::errc::result_out_of_range || std::abs(*value) > largest) {
     return fmt::format("{} is too large or too small for a floating-point number", Quoted(text));
   }
@@ -91,18 +132,16 @@ const EnumValueDescriptor* ValueCalled(const std::string& name,
 std::string SetNumber(Message* message, const FieldDescriptor* field, const ScalarText& text) {
   const Reflection& reflection = *message->GetReflection();
   if (IsNotFinite(text.text)) return fmt::format("{} is not a finite number", Quoted(text.text));
-  if (text.kind != TokenKind::kNumber) {
-    return fmt::format("expected {}, found {}", ScalarKind(*field), Quoted(text.text));
-  }
+  if (text.kind != TokenKind::kNumber) return NoNumber(*field, text.text);
   if (std::string odd = OddNumber(text.text); !odd.empty()) return odd;
   std::string error;
   const auto parse_integer = [&](auto value, auto store) {
-    error = ParseInteger(text.text, &value);
+    error = ParseInteger(*field, text.text, &value);
     if (error.empty()) store(value);
   };
   const auto parse_float = [&](double largest, auto store) {
     double value;
-    error = ParseFloat(text.text, largest, &value);
+    error = ParseFloat(*field, text.text, largest, &value);
     if (error.empty()) store(value);
   };
   switch (field->cpp_type()) {

@@ -106,7 +106,7 @@ class Scanner {
     for (;; ++length) {
       const char c = At(length), before = At(length - 1);
       const bool exponent_sign = (c == '+' || c == '-') && (before == 'e' || before == 'E');
-      if (!IsLetter(c) && !IsDigit(c) && c != '.' && !exponent_sign) return length;
+      if (!IsLetter(c) && !IsDigit(c) && c != '.' && c != '%' && !exponent_sign) return length;
     }
   }
 

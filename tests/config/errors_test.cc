@@ -57,6 +57,35 @@ TEST(ConfigErrors, AllAtOnceWithPlaces) {
   EXPECT_EQ(lines, expected) << Join(lines, "\n");
 }
 
+// One rule for all fields says what to write in place of a number with a unit.
+TEST(ConfigErrors, NumbersWithUnits) {
+  const auto value_error = [](const std::string& field, const std::string& value) {
+    const std::string error = OnlyError("train { " + field + ": " + value + " }");
+    const std::string start = "train." + field + ": expected ";
+    const size_t found = error.find(start);
+    return found == std::string::npos ? error : error.substr(found + start.size());
+  };
+  const std::string integer = "an integer, found ", number = "a number, found ";
+  EXPECT_EQ(value_error("steps", "10k"), integer + "\"10k\"; write 10000");
+  EXPECT_EQ(value_error("steps", "1.5M"), integer + "\"1.5M\"; write 1500000");
+  EXPECT_EQ(value_error("steps", "1e6"), integer + "\"1e6\"; write 1000000");
+  EXPECT_EQ(value_error("steps", "524_288"), integer + "\"524_288\"; write 524288");
+  EXPECT_EQ(value_error("batch_size", "16.0"), integer + "\"16.0\"; write 16");
+  EXPECT_EQ(value_error("batch_size", "16.5"), integer + "\"16.5\"");
+  EXPECT_EQ(value_error("batch_size", "1.2.3"), integer + "\"1.2.3\"");
+  EXPECT_EQ(value_error("batch_size", "50%"), integer + "\"50%\"");
+  EXPECT_EQ(value_error("seed", "-1e400"), integer + "\"-1e400\"");
+  EXPECT_EQ(value_error("log_every", "30s"), integer + "\"30s\"; write the number without a unit");
+  EXPECT_EQ(value_error("stop_after_minutes", "2h"), number + "\"2h\"; write 120");
+  EXPECT_EQ(value_error("stop_after_minutes", "1.5d"), number + "\"1.5d\"; write 2160");
+  EXPECT_EQ(value_error("stop_after_minutes", "90s"), number + "\"90s\"; write 1.5");
+  EXPECT_EQ(value_error("stop_after_minutes", "30min"), number + "\"30min\"; write 30");
+  EXPECT_EQ(value_error("stop_after_minutes", "10k"),
+            number + "\"10k\"; write the number without a unit");
+  EXPECT_EQ(OnlyError("data { noise_density: 35% }"),
+            "error: x:1:23: data.noise_density: expected a number, found \"35%\"; write 0.35");
+}
+
 TEST(ConfigErrors, BracesAndSeparators) {
   EXPECT_EQ(OnlyError("model {\n  width: 8\n"), "error: x:1:7: this { is never closed");
   EXPECT_EQ(OnlyError("}"), "error: x:1:1: this \"}\" closes nothing");
@@ -89,8 +118,11 @@ TEST(ConfigErrors, AWrongValueIsOneError) {
       "error: --set data.task=sst2: data.task[0]: expected { ... }, found \"sst2\"", "1 error"};
   EXPECT_EQ(OverrideErrorLines("data.task=sst2"), task);
   const std::vector<std::string> rest = {
-      "error: --set model.width=8 9: unexpected \"9\" after the value", "1 error"};
+      "error: --set model.width=8 9: model.width: unexpected \"9\" after the value", "1 error"};
   EXPECT_EQ(OverrideErrorLines("model.width=8 9"), rest);
+  const std::vector<std::string> separated = {
+      "error: --set train.steps=2,000: train.steps: unexpected \",\" after the value", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("train.steps=2,000"), separated);
 }
 
 TEST(ConfigErrors, NumbersInOtherNotations) {
