@@ -232,14 +232,26 @@ void CheckHasEos(const Tokenizer& tokenizer) {
 
 void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size) {
   CheckHasEos(tokenizer);
-  const int32_t tokens = tokenizer.vocabulary_size();
-  if (tokens <= vocabulary_size) return;
+  if (tokenizer.vocabulary_size() <= vocabulary_size) return;
   Fail(ExitCode::kConfig,
-       "model.vocabulary_size {} is smaller than the tokenizer's {} tokens ({} pieces{} and {} "
-       "sentinels); set it to {}",
-       vocabulary_size, tokens, tokenizer.piece_count(),
-       tokenizer.first_piece_id() > 0 ? ", padding" : "", tokenizer.extra_ids(),
-       VocabularySizeFor(tokenizer));
+       "model.vocabulary_size {} is smaller than the tokenizer's {}; set it to {}", vocabulary_size,
+       TokensText(tokenizer), VocabularySizeFor(tokenizer));
+}
+
+void CheckFitsTrained(const Tokenizer& tokenizer, int64_t vocabulary_size) {
+  CheckHasEos(tokenizer);
+  if (tokenizer.vocabulary_size() <= vocabulary_size) return;
+  Fail(ExitCode::kConfig,
+       "the tokenizer {} has {}, but the model, which has been trained, has rows for {} "
+       "(model.vocabulary_size); use the tokenizer and the data.extra_ids of its training (a "
+       "checkpoint holds its tokenizer, which is taken where none is given)",
+       tokenizer.path().string(), TokensText(tokenizer), vocabulary_size);
+}
+
+std::string TokensText(const Tokenizer& tokenizer) {
+  return fmt::format("{} tokens ({} pieces{} and {} sentinels)", tokenizer.vocabulary_size(),
+                     tokenizer.piece_count(), tokenizer.first_piece_id() > 0 ? ", padding" : "",
+                     tokenizer.extra_ids());
 }
 
 int32_t VocabularySizeFor(const Tokenizer& tokenizer) {

@@ -110,9 +110,16 @@ class Tokenizer {
 // Throws Error(kData) if the model has no end-of-sentence piece: every example ends with it.
 void CheckHasEos(const Tokenizer& tokenizer);
 
-// Checks that a model with `vocabulary_size` embedding rows can be trained with the tokenizer.
+// Checks that a new model with `vocabulary_size` embedding rows can be trained with the tokenizer.
 // Throws Error(kConfig) if there are more tokens than rows, and Error(kData) as CheckHasEos does.
 void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size);
+
+// The same of a model that has been trained: it keeps its rows, so that another tokenizer is the
+// mistake.
+void CheckFitsTrained(const Tokenizer& tokenizer, int64_t vocabulary_size);
+
+// "900 tokens (800 pieces and 100 sentinels)"
+std::string TokensText(const Tokenizer& tokenizer);
 
 // How many embedding rows are enough for its tokens: a multiple of 128.
 int32_t VocabularySizeFor(const Tokenizer& tokenizer);

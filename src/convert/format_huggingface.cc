@@ -92,7 +92,7 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
   model.config.mutable_data()->set_extra_ids(ExtraIdsOf(directory));
   ReadTokenizer(directory, kTokenizerModel, tokenizer, &model);
   const Tokenizer own = Complete(&model);
-  CheckCanTrain(own, rows);
+  CheckFitsTrained(own, rows);
   CheckTokenIds(own, config.eos_id);
   model.parameters =
       FromHuggingFaceNames(OpenTensors(directory, rows), config.model, config.shares_embeddings);

@@ -55,13 +55,13 @@ Tokenizer Complete(StoredModel* model) {
     Fail(ExitCode::kCheckpoint, "{}", text);
   }
   Tokenizer tokenizer(model->tokenizer_path, model->tokenizer, model->config.data().extra_ids());
-  CheckCanTrain(tokenizer, model->config.model().vocabulary_size());
   const std::string identity = tokenizer.identity();
   if (!model->tokenizer_identity.empty() && identity != model->tokenizer_identity) {
     Fail(ExitCode::kData,
          "the tokenizer (XXH3-128 {}) is not the one that the model was trained with (XXH3-128 {})",
          identity, Printable(model->tokenizer_identity));
   }
+  CheckFitsTrained(tokenizer, model->config.model().vocabulary_size());
   model->tokenizer_identity = identity;
   return tokenizer;
 }

@@ -118,34 +118,28 @@ class Checks {
 
   CheckResult CheckTokenizer() {
     tokenizer_.emplace(OpenTokenizer(config_, initial_));
-    CheckFitsTheStart(*tokenizer_);
     const int32_t rows = config_.model().vocabulary_size();
-    CheckCanTrain(*tokenizer_, rows);
+    const bool is_trained = HasTrainedEmbedding();
+    (is_trained ? CheckFitsTrained : CheckCanTrain)(*tokenizer_, rows);
     const std::string text =
         fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
                     tokenizer_->piece_count(), tokenizer_->extra_ids());
     const int32_t enough = VocabularySizeFor(*tokenizer_);
-    // A model that was trained keeps its rows.
-    const bool is_new =
-        config_.checkpoint().initial().empty() && ListCheckpoints(directory_.checkpoints()).empty();
-    if (!is_new || rows <= kMostRowsOverTokens * enough) return text;
+    if (is_trained || rows <= kMostRowsOverTokens * enough) return text;
     return {fmt::format("{}; model.vocabulary_size is {}, but there are {} tokens: rows without a "
                         "token take memory and time, and {} would do",
                         text, rows, tokenizer_->vocabulary_size(), enough),
             State::kWarning};
   }
 
-  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the
-  // mistake.
-  void CheckFitsTheStart(const Tokenizer& tokenizer) const {
-    if (!initial_ || tokenizer.vocabulary_size() <= config_.model().vocabulary_size()) return;
-    const std::string& identity = initial_->tokenizer_identity;
-    if (identity.empty() || identity == tokenizer.identity()) return;
-    Fail(ExitCode::kConfig,
-         "data.tokenizer {} is another than that of checkpoint.initial {}, and has more tokens "
-         "({}) than its model ({}); leave data.tokenizer out to take that of the checkpoint",
-         tokenizer.path().string(), initial_->source, tokenizer.vocabulary_size(),
-         config_.model().vocabulary_size());
+  // Whether the model's embedding is that of one which the run continues with or starts from.
+  bool HasTrainedEmbedding() const {
+    if (!ListCheckpoints(directory_.checkpoints()).empty()) return true;
+    if (!initial_) return false;
+    const TensorSource::Types& tensors = initial_->parameters->tensors();
+    const auto embedding = tensors.find("embedding");
+    return embedding != tensors.end() &&
+           embedding->second.shape[0] == config_.model().vocabulary_size();
   }
 
   std::string CheckDirectory() const {

@@ -146,7 +146,7 @@ Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config) {
          checkpoint.HasFile(kTokenizerFile) ? "; leave data.tokenizer out: the checkpoint holds it"
                                             : "; set data.tokenizer to that one");
   }
-  CheckCanTrain(*tokenizer, config.model().vocabulary_size());
+  CheckFitsTrained(*tokenizer, config.model().vocabulary_size());
   return std::move(*tokenizer);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of many kinds, as SentencePiece's trainer makes them: ids, special pieces, and the
 // requirements of training.
+#include <gmock/gmock.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -29,6 +30,8 @@
 namespace syntra {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
 using Ids = std::vector<int32_t>;
 
 constexpr const char* kSnowman = "The price is \u2603 today, and \u2603\u2603 tomorrow";
@@ -158,8 +161,14 @@ void ExpectTrainingAsksForAnEosAndRoom(const Kind& kind, const Tokenizer& tokeni
     DataErrorOf([&] { ObjectiveSettings::From(DataConfig(), tokenizer); });
     return;
   }
+  const std::string rows = std::to_string(size - 1);
   CheckCanTrain(tokenizer, size);
-  ErrorOf([&] { CheckCanTrain(tokenizer, size - 1); }, ExitCode::kConfig);
+  EXPECT_THAT(ErrorOf([&] { CheckCanTrain(tokenizer, size - 1); }, ExitCode::kConfig),
+              HasSubstr("model.vocabulary_size " + rows + " is smaller than the tokenizer's"));
+  CheckFitsTrained(tokenizer, size);
+  EXPECT_THAT(ErrorOf([&] { CheckFitsTrained(tokenizer, size - 1); }, ExitCode::kConfig),
+              AllOf(HasSubstr("has been trained, has rows for " + rows),
+                    HasSubstr("use the tokenizer and the data.extra_ids of its training")));
 }
 
 // One model after the other: training them takes most of the time.

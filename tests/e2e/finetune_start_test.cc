@@ -153,7 +153,7 @@ TEST_F(Finetune, WhatTheStartCannotTakeIsSaid) {
   Arguments check = Command("a", {"data.tokenizer=" SYNTRA_SOURCE_DIR "/data/sample/spiece.model"});
   check[0] = "check";
   const Outcome other = Run(check);
-  EXPECT_THAT(other.out, HasSubstr("leave data.tokenizer out to take that of the checkpoint"));
+  EXPECT_THAT(other.out, HasSubstr("a checkpoint holds its tokenizer, which is taken where none"));
 }
 
 // `check` passes what `finetune` trains, and tells what it refuses.

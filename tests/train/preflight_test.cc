@@ -132,7 +132,6 @@ TEST_F(Preflights, AllFailuresAreOneError) {
   EXPECT_NE(text.find("2 errors"), std::string::npos) << text;
 }
 
-// Of the sample's 32,100 tokens. A model that was trained keeps its rows.
 TEST_F(Preflights, ARateThatIsNeverReachedIsNamed) {
   Set("optimizer.schedule.kind", "CONSTANT");
   Set("optimizer.schedule.warmup_steps", "99");
@@ -142,6 +141,7 @@ TEST_F(Preflights, ARateThatIsNeverReachedIsNamed) {
                 "rises to its rate 0.01 over warmup_steps 100, but the run ends after 100");
 }
 
+// Of the sample's 32,100 tokens. A model that was trained keeps its rows.
 TEST_F(Preflights, FarMoreRowsThanTokensAreNamed) {
   Set("model.vocabulary_size", "48192");
   EXPECT_EQ(Of("tokenizer").state, State::kGood);
@@ -151,6 +151,30 @@ TEST_F(Preflights, FarMoreRowsThanTokensAreNamed) {
                 "take memory and time, and 32128 would do");
   Save(50);
   EXPECT_EQ(Of("tokenizer").state, State::kGood);
+}
+
+// What is to be changed: the rows of a new model, the tokenizer of a trained one.
+TEST_F(Preflights, MoreTokensThanRows) {
+  const std::string grow =
+      "model.vocabulary_size 640 is smaller than the tokenizer's 32100 tokens "
+      "(32000 pieces and 100 sentinels); set it to 32128";
+  const std::string keep =
+      "has 32100 tokens (32000 pieces and 100 sentinels), but the model, which "
+      "has been trained, has rows for 640";
+  Set("model.vocabulary_size", "640");
+  ExpectFailure("tokenizer", ExitCode::kConfig, grow);
+  const std::vector<float> values(640 * 32);
+  const TensorRecord embedding{
+      "parameters/embedding", {DType::kF32, {640, 32}}, std::as_bytes(std::span(values)).data()};
+  SaveCheckpoint(scratch_ / "start", {.step = 1, .run_id = "s", .attributes = {}},
+                 std::span(&embedding, 1), {});
+  Set("checkpoint.initial", '"' + (scratch_ / "start").string() + '"');
+  ExpectFailure("tokenizer", ExitCode::kConfig, keep);
+  Set("model.vocabulary_size", "642");  // not the start's
+  ExpectFailure("tokenizer", ExitCode::kConfig, "model.vocabulary_size 642 is smaller");
+  Set("checkpoint.initial", "\"\"");
+  Save(50);
+  ExpectFailure("tokenizer", ExitCode::kConfig, "has been trained, has rows for 642");
 }
 
 TEST_F(Preflights, AMistakeThatTwoChecksMeetIsToldOnce) {
