@@ -32,11 +32,18 @@ bool IsSamePlace(const std::string& then, const std::string& now) {
   return before.is_relative() && ("/" + after.string()).ends_with("/" + before.string());
 }
 
-// A run that has begun takes nothing more from checkpoint.initial; its command may leave it out.
+// A run that has begun takes nothing more from checkpoint.initial; its command may leave it out. A
+// start that is not there is a mistake in its name.
 std::string OtherStart(const CheckpointSummary& checkpoint, const Config& config) {
   const std::string& now = config.checkpoint().initial();
   const std::string then = ConfigOf(checkpoint.path, checkpoint.info).checkpoint().initial();
   if (now.empty() || (!then.empty() && IsSamePlace(then, now))) return "";
+  if (!Exists(now)) {
+    Fail(ExitCode::kConfig,
+         "checkpoint.initial {} does not exist; the run started from {}, and continues without "
+         "naming it",
+         now, then.empty() ? "no other model" : then);
+  }
   return fmt::format("checkpoint.initial: {} -> {}", then.empty() ? "none" : then, now);
 }
 

@@ -98,20 +98,24 @@ TEST_F(Finetune, AStartIsNamedOnce) {
   EXPECT_EQ(Run(Command("a", {"checkpoint.initial=" + base, "train.steps=1"})).code, 0);
 }
 
-// A start of another kind of mixer would be replaced by a new one.
 // A run that has begun does not take another model for its own.
 TEST_F(Finetune, AnotherStartIsNoContinuation) {
   Train("other", {"train.steps=3", "evaluation.every=0"});
   const Outcome begun = Run(Command("a", {"train.steps=4"}));
   ASSERT_EQ(begun.code, 0) << begun.err;
-  for (const std::string& start : {Directory("other").string(), std::string("/no/such/model")}) {
-    Arguments command = Command("a", {"train.steps=4"});
+  const std::string base = Directory("base").string();
+  const auto refused = [&](const std::string& start, int code, const std::string& says) {
+    Arguments command = Command("a", {"train.steps=4", "train.batch_size=2"});
     command[4] = start;
-    const Outcome refused = Run(command);
-    EXPECT_EQ(refused.code, 5) << start;
-    EXPECT_TRUE(refused.Says("checkpoint.initial: " + Directory("base").string() + " -> " + start))
-        << refused.err;
-  }
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.code, code) << start;
+    EXPECT_TRUE(outcome.Says(says)) << outcome.err;
+    EXPECT_EQ(outcome.Says("other settings"), code == 5) << outcome.err;
+  };
+  const std::string other = Directory("other").string();
+  refused(other, 5, "checkpoint.initial: " + base + " -> " + other);
+  refused("/no/such/model", 2,
+          "checkpoint.initial /no/such/model does not exist; the run started from " + base);
   // The same one under another name, and none, continue the run.
   Arguments same = Command("a", {"train.steps=4"});
   same[4] = (Directory("other") / ".." / "base/").string();
@@ -120,6 +124,7 @@ TEST_F(Finetune, AnotherStartIsNoContinuation) {
   EXPECT_EQ(Run(same).code, 0);
 }
 
+// A start of another kind of mixer would be replaced by a new one.
 TEST_F(Finetune, TheMixersOfTheStartStay) {
   Train("conv", {"train.steps=4", "model.mixer={ light_conv { kernel_size: 5 heads: 4 } }"});
   const auto from = [&](const Arguments& settings) {
