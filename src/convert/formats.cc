@@ -10,6 +10,17 @@ namespace {
 
 constexpr int64_t kMaxTokenizerBytes = int64_t{256} << 20;
 
+// Models may have rows without a token: T5's 32,128 for 32,100. That is padding; a tokenizer that
+// leaves more of them than padding does is hardly the one of which the rows were learned.
+void CheckLeavesPaddingAlone(const Tokenizer& tokenizer, int32_t rows) {
+  if (rows <= VocabularySizeFor(tokenizer)) return;
+  Fail(ExitCode::kData,
+       "the tokenizer {} has {}, but the model has rows for {}, more than padding explains: it was "
+       "hardly trained with this one. Give its own; if this is it, put it beside the model and "
+       "leave --tokenizer out",
+       tokenizer.path().string(), TokensText(tokenizer), rows);
+}
+
 }  // namespace
 
 std::span<const ModelFormat> ModelFormats() {
@@ -32,11 +43,12 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
          "tokenizer.json cannot take its place)",
          directory.string(), own);
   }
+  model->brings_tokenizer = Exists(directory / own);
   const auto read = [](const Path& path) {
     return ReadWholeFile(path, kMaxTokenizerBytes, ExitCode::kData);
   };
   model->tokenizer = read(model->tokenizer_path);
-  if (given.empty() || !Exists(directory / own) || read(directory / own) == model->tokenizer) {
+  if (given.empty() || !model->brings_tokenizer || read(directory / own) == model->tokenizer) {
     return;
   }
   // Its ids would mean other pieces than those that the model has learned.
@@ -61,7 +73,11 @@ Tokenizer Complete(StoredModel* model) {
          "the tokenizer (XXH3-128 {}) is not the one that the model was trained with (XXH3-128 {})",
          identity, Printable(model->tokenizer_identity));
   }
-  CheckFitsTrained(tokenizer, model->config.model().vocabulary_size());
+  const int32_t rows = model->config.model().vocabulary_size();
+  CheckFitsTrained(tokenizer, rows);
+  if (model->tokenizer_identity.empty() && !model->brings_tokenizer) {
+    CheckLeavesPaddingAlone(tokenizer, rows);
+  }
   model->tokenizer_identity = identity;
   return tokenizer;
 }

@@ -39,8 +39,8 @@ extern const ModelFormat kSafetensorsFormat;
 void ReadTokenizer(const Path& directory, const char* own, const Path& given, StoredModel* model);
 
 // Checks the model's configuration against the rules (Error(kCheckpoint)), and its tokenizer
-// against the configuration and, where it is known, against `tokenizer_identity`, which it sets.
-// Returns the tokenizer.
+// against the configuration and against `tokenizer_identity` or, where that is not known, against
+// the number of rows. Sets the identity, and returns the tokenizer.
 Tokenizer Complete(StoredModel* model);
 
 // Writes all tensors of a source.

@@ -27,10 +27,11 @@ struct StoredParameters {
 
 struct StoredModel : StoredParameters {
   int64_t step = 0;
-  std::string run_id;     // "": of no run
-  Config config;          // the model; what is known of its data; no tokenizer file
-  std::string tokenizer;  // the SentencePiece model's bytes
-  Path tokenizer_path;    // where they were, for messages
+  std::string run_id;            // "": of no run
+  Config config;                 // the model; what is known of its data; no tokenizer file
+  std::string tokenizer;         // the SentencePiece model's bytes
+  Path tokenizer_path;           // where they were, for messages
+  bool brings_tokenizer = true;  // false: it was given, and nothing beside the model says which
 };
 
 // The parameters of a checkpoint, or of a single file of tensors.
