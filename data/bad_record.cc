@@ -12,6 +12,9 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kLoggedOneByOne = 10;
+// One bad record is let pass also in a file that is too short for data.max_bad_fraction to allow
+// any, if it is no larger a share of the file than this.
+constexpr double kMostThatOneMayBe = 0.1;
 // A file whose first records are all bad is in another format than its name says: refused after
 // this many, not at its end.
 constexpr int64_t kCheckedEarly = 1000;
@@ -66,7 +69,9 @@ RecordFault CheckText(std::string_view text) {
 
 int64_t BadRecordPolicy::Limit(int64_t records) const {
   if (fail || max_fraction <= 0) return 0;
-  return std::max<int64_t>(1, static_cast<int64_t>(max_fraction * static_cast<double>(records)));
+  const auto all = static_cast<double>(records);
+  const int64_t one = all * kMostThatOneMayBe >= 1 ? 1 : 0;
+  return std::max(one, static_cast<int64_t>(max_fraction * all));
 }
 
 void BadRecordLedger::CountBad(const Record& record) {

@@ -46,7 +46,8 @@ struct BadRecordPolicy {
   double max_fraction = 1e-4;  // otherwise, the largest share of a file's records
   bool logs = true;            // names what is bad
 
-  // How many of a file's records may be bad: none with `fail` or a share of 0, else at least one.
+  // How many of a file's records may be bad: none with `fail` or a share of 0, else at least one of
+  // ten or more.
   int64_t Limit(int64_t records) const;
 };
 

@@ -254,10 +254,12 @@ TEST(Prepare, SampleHasItsCounts) {
 TEST(Prepare, BadRecordsFollowThePolicy) {
   const Path corpus = WriteCorpus("bad_records", 1);
   const Path file = corpus / "c-00000-of-00001.json.gz";
-  WriteScratch(file, Gzip("{\"text\":\"good\"}\n{\"text\":null}\n{\"text\":\"\"}\n"));
+  std::string text = "{\"text\":\"good\"}\n{\"text\":null}\n{\"text\":\"\"}\n";
+  for (int i = 0; i < 7; ++i) text += "{\"text\":\"more\"}\n";
+  WriteScratch(file, Gzip(text));
   PrepareOptions options = OptionsFor(corpus);
   const PrepareResult lax = PrepareCorpus(options, T5());
-  EXPECT_EQ(lax.index.documents(), 1);
+  EXPECT_EQ(lax.index.documents(), 8);
   EXPECT_EQ(lax.index.bad_records(), 1);
   EXPECT_EQ(lax.index.empty_documents(), 1);
   // The shard that the lax run made does not pass under the strict policy.

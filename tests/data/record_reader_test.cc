@@ -335,6 +335,15 @@ TEST(BadRecordLedger, AppliesItsPolicy) {
       std::string::npos)
       << message;
 
+  // One may be bad in short files, too, where it is no large share of them.
+  BadRecordLedger one("f.json", {.max_fraction = 0.0001});
+  one.CountBad(BadRecord(1, 1, RecordFault::kNotJson));
+  for (int i = 0; i < 8; ++i) one.CountGood();
+  EXPECT_NE(DataErrorOf([&] { one.Finish(); }).find("1 of 9 records are bad, more than the 0"),
+            std::string::npos);
+  one.CountGood();
+  EXPECT_NO_THROW(one.Finish());
+
   BadRecordLedger early("f.json", {.max_fraction = 0.02});
   EXPECT_NE(DataErrorOf([&] {
               for (int i = 0; i < 100000; ++i)

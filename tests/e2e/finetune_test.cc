@@ -402,7 +402,9 @@ TEST_F(Finetune, ASubmissionSaysWhatItLacks) {
   for (const char* file : {"CoLA/train.tsv", "CoLA/dev.tsv"}) {
     ReplaceFileDurably(scratch_ / file, "x\t1\t\taa ba\n");
   }
-  ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\n");
+  std::string test = "index\tsentence\n9\n";
+  for (int i = 0; i < 9; ++i) test += fmt::format("{}\taa ba\n", i);
+  ReplaceFileDurably(scratch_ / "CoLA/test.tsv", test);
   const Outcome outcome = Run(Command("a", {"data.task={ cola {} }", "train.steps=1"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.Says("CoLA.tsv lacks the answers to 1 bad row of its test file"))

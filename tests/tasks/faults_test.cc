@@ -184,6 +184,13 @@ TEST(TaskFiles, AShareOfBadRowsIsLet) {
             {"2 of 20 records are bad", "data.max_bad_fraction"});
 }
 
+// Half of the rows are no rare mistake.
+TEST(TaskFiles, OneBadRowOfTwoIsAnError) {
+  const Files files = Files("sst2").With("SST-2/dev.tsv", "sentence\tlabel\na\t1\nb\tgood\n");
+  ExpectHas(DataErrorOf([&] { files.ReadWith(0.0001); }),
+            {"1 of 2 records are bad", "label is \"good\"; must be 0 or 1"});
+}
+
 TEST(TaskFiles, RowsThatAreLeftOutAreCounted) {
   const Path directory = ScratchDirectory("left_out");
   const auto left_out = [&](const std::string& kind, const std::string& file,

@@ -201,7 +201,9 @@ TEST_F(Preflights, ShardsThatDoNotDoAreNamed) {
 }
 
 TEST_F(Preflights, ShardsWithMoreBadRecordsThanNowPassAreNamed) {
-  Write("corpus/a.jsonl", "{\"text\": \"one way\"}\nno record\n");
+  std::string text = "no record\n";
+  for (int i = 0; i < 9; ++i) text += "{\"text\": \"one way\"}\n";
+  Write("corpus/a.jsonl", text);
   Prepare();
   EXPECT_EQ(Of("token shards").state, State::kGood);
   Set("data.max_bad_fraction", "0");
