@@ -62,13 +62,40 @@ void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentit
                     : fmt::format("evaluation.examples: {} -> {}", before, now));
 }
 
-// What data_digest is of.
-std::string NameOfData(const DataConfig& data) {
+// "toy (toy.tsv)"; "" if the task is not trained on.
+std::string WithTrainingFiles(const Task& task, const Path& directory) {
+  std::vector<std::string> files;
+  for (const TaskSplit& split : task.traits().splits) {
+    if (split.use != TaskSplit::Use::kTrain) continue;
+    for (const Path& file : FilesOf(split, directory)) files.push_back(file.string());
+  }
+  if (files.empty()) return "";
+  return fmt::format("{} ({})", task.traits().name, Join(files, ", "));
+}
+
+// What data_digest is of: of tasks, those whose own digests changed. Early checkpoints do not have
+// these, so it may be any.
+std::string NameOfData(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  const DataConfig& data = identity.config.data();
   if (!HasTasks(data)) return "the text of data.train";
-  std::vector<std::string> names;
-  for (const std::unique_ptr<Task>& task : MakeTasks(data)) names.push_back(task->traits().name);
-  return fmt::format("the training data of {}{}", names.size() == 1 ? "" : "one of the tasks ",
-                     Join(names, ", "));
+  const std::vector<std::string> then =
+      Split(AttributeOrNone(checkpoint.info, kTaskDigestsAttribute), '\n');
+  std::vector<std::string> all, changed;
+  const std::vector<std::string> now = Split(identity.task_digests, '\n');
+  for (const std::unique_ptr<Task>& task : MakeTasks(data)) {
+    const std::string text = WithTrainingFiles(*task, data.directory());
+    if (text.empty()) continue;
+    all.push_back(text);
+    const bool is_other = std::ranges::any_of(now, [&](const std::string& digest) {
+      return digest.substr(digest.find(' ') + 1) == task->traits().name &&
+             std::ranges::count(then, digest) == 0;
+    });
+    if (is_other) changed.push_back(text);
+  }
+  const bool knows = then.size() > 1 && !changed.empty();
+  return fmt::format("the training data of {}{}",
+                     knows || all.size() == 1 ? "" : "one of the tasks ",
+                     Join(knows ? changed : all, ", "));
 }
 
 double NextRate(const CheckpointSummary& checkpoint, const Config& config) {
@@ -112,7 +139,7 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
   };
   compare("the tokenizer", kTokenizerAttribute, identity.tokenizer_identity);
   if (!HasShards(checkpoint, identity.shards_digest)) {
-    compare(NameOfData(identity.config.data()), kDataAttribute, identity.data_digest);
+    compare(NameOfData(checkpoint, identity), kDataAttribute, identity.data_digest);
   }
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,

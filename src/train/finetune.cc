@@ -81,6 +81,7 @@ TrainingData Finetuning::Open(RunContext& run) {
   run.identity.tokenizer_identity = tokenizer_->identity();
   run.identity.tokenizer_model = tokenizer_->content();
   run.identity.data_digest = ToHex(training.ContentDigest());
+  run.identity.task_digests = data_.task_digests;
   run.identity.validation_digest = ToHex(data_.validation_digest);
   return training;
 }

@@ -35,6 +35,7 @@ CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) 
       .attributes = {{kConfigAttribute, MinimalConfigText(identity.config)},
                      {kTokenizerAttribute, identity.tokenizer_identity},
                      {kDataAttribute, identity.data_digest},
+                     {kTaskDigestsAttribute, identity.task_digests},
                      {kShardsAttribute, identity.shards_digest},
                      {kValidationAttribute, identity.validation_digest},
                      {kSkippedAttribute, position.skipped_steps},

@@ -16,6 +16,7 @@ namespace syntra {
 
 // Attributes of a checkpoint, besides those of checkpoint/layout.h.
 inline constexpr char kDataAttribute[] = "data_digest";
+inline constexpr char kTaskDigestsAttribute[] = "task_digests";
 inline constexpr char kShardsAttribute[] = "shards_digest";
 inline constexpr char kValidationAttribute[] = "validation_digest";
 inline constexpr char kSkippedAttribute[] = "skipped_steps";
@@ -30,6 +31,7 @@ struct RunIdentity {
   std::string tokenizer_identity;  // Tokenizer::identity
   std::string tokenizer_model;     // the bytes of its file, which lie in every checkpoint
   std::string data_digest;         // of the training corpus's tokens
+  std::string task_digests;        // FinetuningData::task_digests; empty: it learns no tasks
   std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
   std::string validation_digest;  // of the validation corpus's tokens; empty: there is none
   std::string initial;  // where its first parameters come from; empty: from initialisation

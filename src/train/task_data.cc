@@ -44,10 +44,12 @@ class TrainingExamples {
   void Add(const std::string& name, std::span<const TextPair> pairs) {
     const auto table = MakeTable(name, pairs, config_, tokenizer_);
     cut_ += table->cut_count();
+    digests_ += fmt::format("{} {}\n", ToHex(table->ContentDigest()), name);
     sources_.push_back(table);
   }
 
   int64_t cut() const { return cut_; }
+  const std::string& digests() const { return digests_; }
   std::vector<std::shared_ptr<const ExampleSource>> TakeSources() { return std::move(sources_); }
 
  private:
@@ -55,6 +57,7 @@ class TrainingExamples {
   const Tokenizer& tokenizer_;
   std::vector<std::shared_ptr<const ExampleSource>> sources_;
   int64_t cut_ = 0;
+  std::string digests_;
 };
 
 }  // namespace
@@ -149,6 +152,7 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
     }
   }
   data.cut_examples = training.cut();
+  data.task_digests = training.digests();
   std::vector<std::shared_ptr<const ExampleSource>> sources = training.TakeSources();
   if (sources.empty()) FailWithoutSplit(TaskSplit::Use::kTrain);
   data.training = MixtureOf(std::move(sources), config.data(), config.train().seed());

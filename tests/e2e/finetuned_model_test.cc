@@ -128,7 +128,27 @@ TEST_F(Finetune, ChangedDataAreNamed) {
   WriteExamples("train", 95);
   const Outcome outcome = Run(Command("a", {"train.steps=2"}));
   EXPECT_EQ(outcome.code, 5);
-  EXPECT_TRUE(outcome.Says("the training data of toy changed: digest ")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("the training data of toy (" + (scratch_ / "train.tsv").string() +
+                           ") changed: digest "))
+      << outcome.err;
+}
+
+TEST_F(Finetune, ChangedDataOfOneOfSeveralTasksAreNamed) {
+  WriteExamples("more", 20);
+  const auto command = [&](const std::string& steps) {
+    Arguments two = Command("a", {steps});
+    two.insert(two.begin() + 3, {"--config", (scratch_ / "more.textproto").string()});
+    return two;
+  };
+  ReplaceFileDurably(scratch_ / "more.textproto", R"(data { task { classification {
+    name: "more" train: "more.tsv" validation: "dev.tsv" input: "{text}" label: "ca" label: "da" } } })");
+  ASSERT_EQ(Run(command("train.steps=1")).code, 0);
+  WriteExamples("more", 19);
+  const Outcome outcome = Run(command("train.steps=2"));
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(outcome.Says("the training data of more (" + (scratch_ / "more.tsv").string() +
+                           ") changed: digest "))
+      << outcome.err;
 }
 
 }  // namespace
