@@ -12,18 +12,10 @@ namespace syntra {
 // The function that is applied to a sum x before it is stored.
 enum class Epilogue {
   kNone,
-  kRelu,      // max(x, 0)
+  kRelu,      // max(x, 0), and NaN of NaN
   kReluMask,  // the same, and a mask gets bits where it is positive (kernels/bit_mask.h)
   kMask       // x where a mask has a bit, else 0
 };
-
-// The rest of an epilogue whose mask is written or applied afterwards.
-inline Epilogue WithoutMask(Epilogue epilogue) {
-  if (epilogue == Epilogue::kReluMask) return Epilogue::kRelu;
-  return epilogue == Epilogue::kMask ? Epilogue::kNone : epilogue;
-}
-
-inline bool HasMask(Epilogue epilogue) { return WithoutMask(epilogue) != epilogue; }
 
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;  // C [m, n], op(A) [m, k], op(B) [k, n]

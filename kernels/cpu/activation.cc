@@ -31,6 +31,7 @@ template <typename Condition>
 HWY_INLINE Lanes Where(Condition condition, Lanes yes, Lanes no) {
   return Lanes(hn::IfThenElse(condition, yes.vector, no.vector));
 }
+HWY_INLINE Lanes Max(Lanes x, Lanes y) { return Where(y > x, y, x); }
 
 HWY_INLINE Lanes Exp(Lanes x) {
   constexpr double kLargest = 88.7228317, kInfinity = HUGE_VAL;  // the last of a finite result

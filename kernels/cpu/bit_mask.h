@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and applies masks of bits (kernels/bit_mask.h).
+// ReLU, and masks of bits (kernels/bit_mask.h).
 #pragma once
 
 #include "core/tensor.h"
@@ -7,7 +7,8 @@
 namespace syntra {
 
 // `matrix` holds elements of a type that is f32 or bf16.
-void WriteMask(const TensorType& type, const void* matrix, void* mask);  // of what is positive
+// max(x, 0), and NaN of NaN. `mask`: gets bits where that is positive; null: nobody needs it.
+void Rectify(const TensorType& type, void* matrix, void* mask);
 void ApplyMask(const TensorType& type, const void* mask, void* matrix);  // 0 where it has no bit
 
 }  // namespace syntra

@@ -35,8 +35,8 @@ class Gemm {
   bool bound() const { return plan_ != nullptr; }
   // Bytes of 64-byte aligned scratch that each concurrent Run needs; may be 0.
   size_t workspace_bytes() const;
-  // `mask`: the mask that an epilogue writes or applies (kernels/bit_mask.h); rows of C are then
-  // dense.
+  // `mask`: the mask that an epilogue writes or applies (kernels/bit_mask.h). With an epilogue rows
+  // of C are dense.
   void Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask = nullptr) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_relu: a product followed by the library's ReLU.
+// matmul_relu: a product followed by a ReLU.
 #include "kernels/matmul_relu_call.h"
 
 #include "kernels/cpu/matmul.h"

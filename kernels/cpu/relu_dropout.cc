@@ -21,8 +21,9 @@ void ReluDropout(const TensorMask& mask, DType dtype, bool accumulate,
     const auto piece = [&](int64_t first, int64_t count, const uint32_t* words) {
       VectorLoop(count, [=, &mask](int64_t k, auto lanes) {
         const FloatVector value = Load(x + first + k, lanes);
-        const FloatVector positive = hn::IfThenElseZero(hn::Gt(value, hn::Zero(FloatTag())), value);
-        StoreResult(KeepScaled(positive, words + k, mask.keep), y + first + k, lanes, accumulate);
+        const auto negative = hn::Lt(value, hn::Zero(FloatTag()));  // NaN is not
+        const FloatVector rectified = hn::IfThenZeroElse(negative, value);
+        StoreResult(KeepScaled(rectified, words + k, mask.keep), y + first + k, lanes, accumulate);
       });
     };
     ForEachMaskedPiece(mask, Input<int32_t>(arguments, 1), arguments.workspace, piece);

@@ -1,34 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of bits. A thread writes the word of 32 elements, and applies the byte of eight.
+// ReLU and masks of bits. A thread rectifies the 32 elements of a word, and applies the byte of
+// eight.
 #include "kernels/cuda/bit_mask.h"
 
 #include "kernels/bit_mask.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/math/activation.h"
 #include "kernels/operands.h"
 
 namespace syntra::gpu {
 namespace {
 
-constexpr int kWordBits = 32;
+constexpr int kWordBits = 32, kWordPieces = kWordBits / kEight;
 
 // A row of the mask has `words` words.
 template <typename T>
-__global__ void WriteMaskKernel(const T* matrix, int64_t rows, int64_t columns, int64_t words,
-                                uint32_t* mask) {
+__global__ void RectifyKernel(T* matrix, int64_t rows, int64_t columns, int64_t words,
+                              uint32_t* mask) {
   const int64_t stride = BlockCount() * ThreadCount();
   for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < rows * words; i += stride) {
-    const int64_t first = i % words * kWordBits;
-    const T* from = matrix + i / words * columns + first;
+    const int64_t first = i % words * kWordBits, left = columns - first;
+    T* at = matrix + i / words * columns + first;
+    const auto count = [left](int piece) {
+      const int64_t here = left - piece * kEight;
+      return static_cast<int>(here < 0 ? 0 : here < kEight ? here : kEight);
+    };
+    Eight values[kWordPieces];
+#pragma unroll
+    for (int n = 0; n < kWordPieces; ++n) values[n] = LoadEight(at + n * kEight, count(n));
     uint32_t bits = 0;
 #pragma unroll
-    for (int at = 0; at < kWordBits; at += kEight) {
-      const int64_t left = columns - first - at;
-      const auto count = static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
-      const Eight values = LoadEight(from + at, count);
+    for (int n = 0; n < kWordPieces; ++n) {
 #pragma unroll
-      for (int k = 0; k < kEight; ++k) bits |= (values[k] > 0.0f ? 1u : 0u) << (at + k);
+      for (int k = 0; k < kEight; ++k) {
+        values[n][k] = scalar::Relu::Value(values[n][k]);
+        bits |= (values[n][k] > 0.0f ? 1u : 0u) << (n * kEight + k);
+      }
+      StoreEight(values[n], at + n * kEight, count(n));
     }
-    mask[i] = bits;
+    if (mask != nullptr) mask[i] = bits;
   }
 }
 
@@ -48,18 +58,6 @@ struct Apply {
   }
 };
 
-template <typename T>
-struct Positive {
-  T* matrix;
-
-  __device__ void operator()(int64_t i, int count) const {
-    Eight values = LoadEight(matrix + i, count);
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) values[k] = fmaxf(values[k], 0.0f);
-    StoreEight(values, matrix + i, count);
-  }
-};
-
 // A mask and its matrix as one row: what they are if no row of the mask has more bits than
 // elements.
 template <typename T>
@@ -70,14 +68,13 @@ struct ApplyToOneRow {
 
 }  // namespace
 
-void WriteMask(const KernelArguments& call, const TensorType& type, const void* matrix,
-               void* mask) {
+void Rectify(const KernelArguments& call, const TensorType& type, void* matrix, void* mask) {
   const int64_t rows = type.shape.rows(), columns = type.shape[-1];
   const int64_t words = MaskStride(columns) * 8 / kWordBits;
   WithActivation(type.dtype, [&](auto element) {
     using T = decltype(element);
-    Launch(call, GridFor(rows * words), WriteMaskKernel<T>, static_cast<const T*>(matrix), rows,
-           columns, words, static_cast<uint32_t*>(mask));
+    Launch(call, GridFor(rows * words), RectifyKernel<T>, static_cast<T*>(matrix), rows, columns,
+           words, static_cast<uint32_t*>(mask));
   });
 }
 
@@ -93,13 +90,6 @@ void ApplyMask(const KernelArguments& call, const TensorType& type, const void* 
     } else {
       Rowwise(call, rows, columns, apply);
     }
-  });
-}
-
-void Rectify(const KernelArguments& call, const TensorType& type, void* matrix) {
-  WithActivation(type.dtype, [&](auto element) {
-    using T = decltype(element);
-    Elementwise(call, type.shape.size(), Positive<T>{static_cast<T*>(matrix)});
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of bits (kernels/bit_mask.h), and ReLU where no product does it.
+// ReLU where no product does it, and masks of bits (kernels/bit_mask.h).
 #pragma once
 
 #include "kernels/bound_kernel.h"
@@ -7,10 +7,10 @@
 namespace syntra::gpu {
 
 // Enqueued on the call's stream. `matrix` holds elements of a type that is f32 or bf16.
-void WriteMask(const KernelArguments& call, const TensorType& type, const void* matrix,
-               void* mask);  // of what is positive
+
+// max(x, 0), and NaN of NaN. `mask`: gets bits where that is positive; null: nobody needs it.
+void Rectify(const KernelArguments& call, const TensorType& type, void* matrix, void* mask);
 void ApplyMask(const KernelArguments& call, const TensorType& type, const void* mask,
                void* matrix);  // 0 where it has no bit
-void Rectify(const KernelArguments& call, const TensorType& type, void* matrix);  // max(x, 0)
 
 }  // namespace syntra::gpu

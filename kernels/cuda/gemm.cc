@@ -36,17 +36,6 @@ cublasLtHandle_t Handle() {
   return handle;
 }
 
-cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kNone:
-      return CUBLASLT_EPILOGUE_DEFAULT;
-    case Epilogue::kRelu:
-      return CUBLASLT_EPILOGUE_RELU;
-    default:
-      Fail(ExitCode::kInternal, "epilogue {}", static_cast<int>(epilogue));
-  }
-}
-
 cudaDataType TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
 // A library object that is destroyed with its owner.
@@ -211,6 +200,7 @@ Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
       result(c.LayoutOf(count)),
       alpha(p.alpha),
       beta(p.accumulate ? 1.0f : 0.0f) {
+  SYNTRA_CHECK(p.epilogue == Epilogue::kNone, "a product of the library with an epilogue");
   SYNTRA_CUBLAS(cublasLtMatmulDescCreate(operation.address(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     SYNTRA_CUBLAS(
@@ -218,7 +208,6 @@ Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(p.epilogue));
 }
 
 std::vector<Candidate> Gemm::Plan::Candidates(cublasStatus_t& status) const {
@@ -245,10 +234,9 @@ std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidat
 }
 
 std::string Gemm::Plan::ToString() const {
-  return fmt::format("{} = {}{} . {}{} in {} products{}{}", c.ToString(), a.ToString(),
+  return fmt::format("{} = {}{} . {}{} in {} products{}", c.ToString(), a.ToString(),
                      problem.transpose_a ? "^T" : "", b.ToString(), problem.transpose_b ? "^T" : "",
-                     count, problem.accumulate ? ", added" : "",
-                     problem.epilogue == Epilogue::kRelu ? ", relu" : "");
+                     count, problem.accumulate ? ", added" : "");
 }
 
 Gemm::Gemm() = default;
@@ -269,11 +257,6 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
   const size_t chosen =
       ChooseAlgorithm(plan_->ToString(), names, [&] { return plan_->SecondsOf(candidates); });
   plan_->Take(candidates[chosen]);
-}
-
-bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
-  cublasStatus_t status;
-  return !Plan(problem, batch).Candidates(status).empty();
 }
 
 size_t Gemm::workspace_bytes() const { return LibraryWorkspace::Reserved(plan_->workspace_bytes); }

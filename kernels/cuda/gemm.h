@@ -43,15 +43,11 @@ class Gemm {
  public:
   Gemm();  // unbound
   // Throws Error(kInternal) if the library has no kernel for the problem. Products in f32 use IEEE
-  // f32, never TF32. An epilogue has no mask: the library's products that apply one take three
-  // times as long (H200, cuBLASLt 13.1), those that write one as long as two kernels.
+  // f32, never TF32. The problem has no epilogue.
   explicit Gemm(const GemmProblem& problem, const GemmBatch& batch = {});
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;
   ~Gemm();
-
-  // Whether the library has a kernel for the problem.
-  static bool Offers(const GemmProblem& problem, const GemmBatch& batch = {});
 
   bool bound() const { return plan_ != nullptr; }
   size_t workspace_bytes() const;

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "kernels/converted.h"
 #include "kernels/cuda/algorithms.h"
@@ -71,21 +72,13 @@ BoundKernel BindOnHopper(const OpCall& call, const MatmulCall& matmul) {
   return kernel;
 }
 
-// The part of the epilogue that the library does: at most a ReLU, which it guarantees for no
-// problem. Our own kernels do the rest.
-Epilogue LibraryEpilogue(GemmProblem problem, const gpu::GemmBatch& batch) {
-  problem.epilogue = WithoutMask(problem.epilogue);
-  return gpu::Gemm::Offers(problem, batch) ? problem.epilogue : Epilogue::kNone;
-}
-
+// The library's product, and another kernel for its epilogue. The library has epilogues, too, but
+// its ReLU turns NaN into 0, and those with masks are slower (kernels/README.md).
 BoundKernel BindLibrary(const OpCall& call, const MatmulCall& matmul) {
   GemmProblem problem = matmul.problem;
   const gpu::GemmBatch batch{matmul.groups, problem.m * problem.k, problem.k * problem.n,
                              problem.m * problem.n};
-  const Epilogue wanted = problem.epilogue;
-  problem.epilogue = LibraryEpilogue(problem, batch);
-  const bool rectifies =
-      WithoutMask(wanted) == Epilogue::kRelu && problem.epilogue != Epilogue::kRelu;
+  const Epilogue epilogue = std::exchange(problem.epilogue, Epilogue::kNone);
   BoundKernel kernel;
   WorkspaceLayout layout;
   Operands operands(call, matmul, layout);
@@ -94,16 +87,16 @@ BoundKernel BindLibrary(const OpCall& call, const MatmulCall& matmul) {
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
       Product{std::move(operands), std::move(gemm), scratch_offset});
-  kernel.accumulates = wanted == Epilogue::kNone;
-  kernel.run = [product, matmul, wanted, rectifies,
+  kernel.accumulates = epilogue == Epilogue::kNone;
+  kernel.run = [product, matmul, epilogue,
                 type = call.outputs[0]](const KernelArguments& arguments) {
     void *c = arguments.outputs[0], *mask = matmul.MaskIn(arguments);
     product->gemm.Run(arguments, product->operands.a.Run(arguments, 0),
                       product->operands.b.Run(arguments), c,
                       arguments.workspace + product->scratch_offset);
-    if (rectifies) gpu::Rectify(arguments, type, c);
-    if (wanted == Epilogue::kReluMask) gpu::WriteMask(arguments, type, c, mask);
-    if (wanted == Epilogue::kMask) gpu::ApplyMask(arguments, type, mask, c);
+    if (epilogue == Epilogue::kNone) return;
+    if (epilogue == Epilogue::kMask) return gpu::ApplyMask(arguments, type, mask, c);
+    gpu::Rectify(arguments, type, c, mask);
   };
   return kernel;
 }

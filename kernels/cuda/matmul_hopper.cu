@@ -9,6 +9,7 @@
 #include "base/divide.h"
 #include "kernels/bit_mask.h"
 #include "kernels/cuda/hopper.h"
+#include "kernels/math/activation.h"
 
 namespace syntra::gpu {
 namespace {
@@ -180,7 +181,7 @@ class MatmulConsumer {
 #pragma unroll
     for (Fragment& fragment : sums_[band]) {
 #pragma unroll
-      for (float& sum : fragment.sum) sum = fmaxf(sum, 0.0f);
+      for (float& sum : fragment.sum) sum = scalar::Relu::Value(sum);
     }
     if constexpr (kEpilogue == Epilogue::kReluMask) WriteMask(band);
   }

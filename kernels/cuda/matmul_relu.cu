@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_relu: a product with a ReLU, which the library computes as an epilogue where it can, else
-// a kernel of ours; the mask is always ours.
+// matmul_relu: a product with a ReLU, in one kernel of ours or two.
 #include "kernels/matmul_relu_call.h"
 
 #include "kernels/cuda/matmul.h"

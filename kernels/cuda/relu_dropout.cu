@@ -3,6 +3,7 @@
 // example. Its gradient needs the result alone.
 #include "kernels/cuda/noise.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/math/activation.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -21,7 +22,7 @@ struct ReluDropout {
     const int64_t i = row * mask.width + column;
     Eight values = LoadEight(x + i, count);
 #pragma unroll
-    for (int k = 0; k < kEight; ++k) values[k] = values[k] > 0.0f ? values[k] : 0.0f;
+    for (int k = 0; k < kEight; ++k) values[k] = scalar::Relu::Value(values[k]);
     mask.Apply(values, row, column);
     StoreResult(values, y + i, count, accumulate);
   }

@@ -25,6 +25,17 @@ template <typename N>
 SYNTRA_FORMULA N Where(bool condition, N yes, N no) {
   return condition ? yes : no;
 }
+template <typename N>
+SYNTRA_FORMULA N Max(N x, N y) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(N) == sizeof(float)) {  // one instruction; fmaxf ignores NaN
+    N larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(y));
+    return larger;
+  }
+#endif
+  return y > x ? y : x;
+}
 
 #include "kernels/math/activation.inc"
 #undef SYNTRA_FORMULA

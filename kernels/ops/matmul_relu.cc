@@ -5,6 +5,7 @@
 // set the bit, too. Backward: dc = dy where the mask has bits, else 0; then as for matmul. A
 // product that reads y alone takes the mask and masks dy where it makes it (masked_matmul).
 #include "kernels/bit_mask.h"
+#include "kernels/math/activation.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -24,7 +25,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   GetOp("matmul").reference(call, inputs, outputs);
   for (size_t i = 0; i < outputs[0].numbers.size(); ++i) {
     double& y = outputs[0].numbers[i];
-    y = y > 0.0 ? y : 0.0;
+    y = scalar::Relu::Value(y);
     if (y == 0.0 || !outputs[1].present()) continue;
     const auto [word, bit] = MaskBitOf(static_cast<int64_t>(i), outputs[0].dim(-1));
     outputs[1].integers[word] |= static_cast<int32_t>(bit);

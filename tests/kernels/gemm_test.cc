@@ -56,8 +56,8 @@ TEST(Gemm, ScalesAndClips) {
   for (const int64_t n : {1, 17}) {
     for (const int64_t gap : {0, 2}) {
       Check({.m = 24, .n = n, .k = 33, .alpha = 0.125f}, {.c = gap});
-      Check({.m = 24, .n = n, .k = 33, .epilogue = Epilogue::kRelu}, {.c = gap});
     }
+    Check({.m = 24, .n = n, .k = 33, .epilogue = Epilogue::kRelu}, {});
   }
 }
 

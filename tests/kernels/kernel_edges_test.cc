@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tolerances and the random operands of the sweep do not show.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -198,10 +200,84 @@ TEST(Activation, ExpIsFiniteAsLongAsAFloatHoldsIt) {
   }
 }
 
+// A NaN must show in the loss, whatever functions come before that.
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+TEST(Activation, OfNanIsNan) {
+  for (const char* kind : {"relu", "gelu_tanh", "gelu_erf", "silu", "elu_plus_one", "sigmoid",
+                           "softplus", "tanh", "exp", "log", "reciprocal", "square_root", "sine"}) {
+    SCOPED_TRACE(kind);
+    const std::vector<TensorType> types = {{DType::kF32, {3}}};
+    Operands inputs(types);
+    std::ranges::copy(std::array{1.0f, kNaN, -kNaN}, inputs.As<float>(0).begin());
+    Operands outputs = OutputsOf("activation", {{"kind", std::string(kind)}}, types, inputs);
+    const std::span<float> y = outputs.As<float>(0);
+    EXPECT_TRUE(std::isfinite(y[0]) && std::isnan(y[1]) && std::isnan(y[2]))
+        << y[0] << ", " << y[1] << ", " << y[2];
+  }
+}
+
+// The elements of an operand.
+std::vector<float> NumbersOf(Operands& operands, int i, DType dtype) {
+  if (dtype == DType::kF32) {
+    const auto numbers = operands.As<float>(i);
+    return {numbers.begin(), numbers.end()};
+  }
+  std::vector<float> numbers;
+  for (const BFloat16 element : operands.As<BFloat16>(i)) numbers.push_back(ToFloat(element));
+  return numbers;
+}
+
+// The smallest product, one of an odd width, and one of as many tiles as Hopper GPUs have a kernel
+// of their own for.
+TEST(MatmulRelu, OfNanIsNan) {
+  struct Sizes {
+    int64_t m, n, k;
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [m, n, k] : {Sizes{1, 8, 8}, Sizes{5, 67, 19}, Sizes{1060, 1024, 72}}) {
+      const std::string type(NameOf(dtype));
+      SCOPED_TRACE(fmt::format("{} {} x {} x {}", type, m, n, k));
+      const std::vector<TensorType> types = {{dtype, {m, k}}, {DType::kF32, {k, n}}};
+      Operands inputs(types);
+      const int64_t nan_row = m / 2;
+      for (int64_t i = 0; i < m * k; ++i) {
+        const float value = i == nan_row * k + 3 ? kNaN : NumberAt(i);
+        if (dtype == DType::kF32) inputs.As<float>(0)[i] = value;
+        if (dtype == DType::kBF16) inputs.As<BFloat16>(0)[i] = ToBFloat16(value);
+      }
+      for (int64_t i = 0; i < k * n; ++i) inputs.As<float>(1)[i] = NumberAt(2 * i + 1);
+      Operands outputs = OutputsOf(
+          "matmul_relu", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", type}}, types,
+          inputs);
+      const std::vector<float> y = NumbersOf(outputs, 0, dtype);
+      for (int64_t i = 0; i < m * n; ++i) {
+        ASSERT_TRUE(i / n == nan_row ? std::isnan(y[i]) : y[i] >= 0.0f)
+            << "element " << i << " is " << y[i];
+      }
+    }
+  }
+}
+
+TEST(ReluDropout, OfNanIsNan) {
+  constexpr int64_t kWidth = 67;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const std::vector<TensorType> types = {{dtype, {1, 1, kWidth}}, {DType::kI32, {1, 2}}};
+    Operands inputs(types);
+    if (dtype == DType::kF32) std::ranges::fill(inputs.As<float>(0), kNaN);
+    if (dtype == DType::kBF16) std::ranges::fill(inputs.As<BFloat16>(0), ToBFloat16(kNaN));
+    Operands outputs =
+        OutputsOf("relu_dropout", {{"rate", 0.25}, {"site", int64_t{7}}, {"per_element", true}},
+                  types, inputs);
+    int64_t nans = 0;
+    for (const float y : NumbersOf(outputs, 0, dtype)) nans += std::isnan(y) ? 1 : 0;
+    EXPECT_GT(nans, kWidth / 2);
+  }
+}
+
 // A maximum passes over NaN; a model that gives one must not seem to have chosen a token.
 TEST(LinearArgmax, IsNoTokenWhereALogitIsNotFinite) {
   constexpr int64_t kRows = 4, kWidth = 19, kVocabulary = 3001;
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const std::vector<TensorType> types = {{DType::kF32, {kRows, 1, kWidth}},
                                          {DType::kF32, {kVocabulary, kWidth}}};
   Operands inputs(types);

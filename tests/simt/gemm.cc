@@ -3,7 +3,6 @@
 // workspace, which therefore must be theirs alone.
 #include "kernels/cuda/gemm.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "kernels/bfloat16.h"
@@ -39,14 +38,7 @@ Gemm::~Gemm() = default;
 
 Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
     : plan_(std::make_unique<Plan>(Plan{problem, batch})) {
-  SYNTRA_CHECK(Offers(problem, batch), "{} products of {} columns", batch.count, problem.n);
-}
-
-// cuBLASLt promises an epilogue for no problem in particular. Here there is no ReLU of an odd
-// width.
-bool Gemm::Offers(const GemmProblem& problem, const GemmBatch&) {
-  if (problem.epilogue == Epilogue::kRelu) return problem.n % 2 == 0;
-  return problem.epilogue == Epilogue::kNone;
+  SYNTRA_CHECK(problem.epilogue == Epilogue::kNone, "a product of the library with an epilogue");
 }
 
 namespace {
@@ -76,7 +68,6 @@ void MultiplyInto(const GemmProblem& p, const GemmBatch& batch, const void* a, c
         const int64_t at = g * batch.c_batch_stride + i * c_stride + j;
         sum *= p.alpha;
         if (p.accumulate) sum += ElementOf(p.c, c, at);
-        if (p.epilogue == Epilogue::kRelu) sum = std::max(sum, 0.0);
         StoreElement(p.c, c, at, static_cast<float>(sum));
       }
     }
