@@ -74,6 +74,14 @@ __device__ __forceinline__ int LowestBit(uint64_t bits) {
   return __ffsll(static_cast<long long>(bits)) - 1;
 }
 
+// Makes the compiler forget what it knows of a number, so that it computes anew what depends on it
+// instead of keeping that in registers.
+template <typename T>
+__device__ __forceinline__ void Forget(T& number) {
+  static_assert(sizeof(T) == 4);
+  asm volatile("" : "+r"(number));
+}
+
 // 2^power with an error of at most two units in the last place. Results below 2^-126 are zero.
 __device__ __forceinline__ float Exp2(float power) {
   float result;
@@ -118,6 +126,8 @@ void WaitForCopies() {
   simt::WaitForCopies(kLeft);
 }
 
+template <typename T>
+void Forget(T&) {}
 inline int LowestBit(uint64_t bits) { return std::countr_zero(bits); }
 inline float Exp2(float power) { return std::exp2(power); }
 

@@ -95,10 +95,23 @@ __device__ __forceinline__ uint32_t PairOf(float first, float second) {
 #endif
 }
 
+__device__ __forceinline__ float LowerOf(uint32_t pair) {
+  return ToFloat(BFloat16{static_cast<uint16_t>(pair)});
+}
+__device__ __forceinline__ float UpperOf(uint32_t pair) {
+  return ToFloat(BFloat16{static_cast<uint16_t>(pair >> 16)});
+}
+
 // Converts sums of 16 rows and twice 8 columns to operand A of a product over those columns.
 __device__ __forceinline__ FragmentA RowsOf(const Fragment& left, const Fragment& right) {
   return {PairOf(left.sum[0], left.sum[1]), PairOf(left.sum[2], left.sum[3]),
           PairOf(right.sum[0], right.sum[1]), PairOf(right.sum[2], right.sum[3])};
+}
+
+// What became of the sums of the left or, `half` 1, the right 8 columns.
+__device__ __forceinline__ Fragment SumsOf(const FragmentA& rows, int half) {
+  const uint32_t upper = rows.pair[2 * half], lower = rows.pair[2 * half + 1];  // rows
+  return {LowerOf(upper), UpperOf(upper), LowerOf(lower), UpperOf(lower)};
 }
 
 }  // namespace syntra::gpu

@@ -32,13 +32,6 @@ void WithFactorSize(int64_t a_size, const Body& body) {
   body(std::integral_constant<int, 32>());
 }
 
-__device__ __forceinline__ float LowerOf(uint32_t pair) {
-  return ToFloat(BFloat16{static_cast<uint16_t>(pair)});
-}
-__device__ __forceinline__ float UpperOf(uint32_t pair) {
-  return ToFloat(BFloat16{static_cast<uint16_t>(pair >> 16)});
-}
-
 // The factors of a lane's two queries, which are rows of the scores. They stay in shared memory, in
 // tiles of the block's queries: registers have no room for them. kSize: Na.
 template <int kSize>
@@ -111,9 +104,7 @@ class RowFactors {
    public:
     __device__ __forceinline__ LanePlace() {
       int row = WarpIndex() * 16 + FragmentRow(0);
-#if defined(__CUDACC__)
-      asm volatile("" : "+r"(row));
-#endif
+      Forget(row);
       first_ = row * kMappedColumns;
       swizzle_ = row & 7;  // which is positive, as the compiler does not know either
     }

@@ -152,8 +152,9 @@ class Consumer {
     constexpr int kAnyExample = 0;
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
-      StartScores<false>(terms_, kAnyExample, share_.h, PlaceOf(n), start_[n]);
-      RoundStart(start_[n]);
+      WarpSums start;
+      StartScores<false>(terms_, kAnyExample, share_.h, PlaceOf(n), start);
+      RoundTile(start[0], start_[n]);
     }
     for (int b = Next(); b != kNoExample; b = Next()) AddExample(b);
 #pragma unroll
@@ -195,7 +196,12 @@ class Consumer {
     const Tiles& tiles = memory_.stages[turn_.stage];
     WarpSums scores, differences;
 #pragma unroll
-    for (int n = 0; n < kFragments; ++n) scores[0][n] = start_[key_tile][0][n];
+    for (FragmentA& start : start_[key_tile]) {
+#pragma unroll
+      for (uint32_t& pair : start.pair) Forget(pair);
+    }
+#pragma unroll
+    for (int n = 0; n < kFragments; ++n) scores[0][n] = SumsOf(start_[key_tile][n / 2], n % 2);
     MaskScores<false>(terms_, b, share_.h, place, scores);
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) {
@@ -250,7 +256,9 @@ class Consumer {
   TableMemory& memory_;
   const int group_ = UniformWarpIndex() / kProductWarps;
   Turn<kStages> turn_;
-  WarpSums start_[kKeyTiles];  // of the scores: the terms that are not products
+  // What the scores start with, the terms that are not products. In pairs of bf16: so all registers
+  // of the loop are there.
+  FragmentA start_[kKeyTiles][kFragments / 2];
   Fragment sums_[kKeyTiles][kFragments] = {};
 };
 
