@@ -4,7 +4,8 @@
 //
 //   queries  dP = dY V^T; from dS the multiply-adds of da and db, and the diagonals of dbias.
 //            A block has a head of a part of the batch, 128 queries at a time.
-//   keys     dV += P^T dY. A block has 256 keys of one (example, head); P^T is in registers.
+//   keys     dV += P^T dY. A block has 256 keys of one (example, head) after another; P^T is in
+//            registers. So the first tiles of the next keys arrive before the last are stored.
 //
 // In both, one thread copies the tiles of the other side to stages of shared memory, and warps
 // compute 16 rows each, with products of four warps. In the pass over queries that thread computes,
@@ -279,13 +280,7 @@ template <int kSize>
 class KeyBlock {
  public:
   __device__ KeyBlock(const FactorsCall& call, const Terms<BFloat16>& terms)
-      : call_(call), work_(call.work), terms_(terms), memory_(Shared<KeyMemory>()) {
-    const auto heads = static_cast<int>(terms.heads), block = static_cast<int>(BlockIndex());
-    const int tiles = DivideUp(static_cast<int>(terms.keys), kKeys);
-    b_ = block / tiles / heads;
-    h_ = block / tiles % heads;
-    first_key_ = block % tiles * kKeys;
-  }
+      : call_(call), work_(call.work), terms_(terms), memory_(Shared<KeyMemory>()) {}
 
   // All threads of the block call it.
   __device__ __forceinline__ void Run() {
@@ -296,22 +291,39 @@ class KeyBlock {
     SyncThreads();
     if (warp_ < kKeyWarps) {
       GetRegisters<kKeyRegisters>();
-      Consume();
+      ForKeys([&] { Consume(); });
     } else {
       GiveRegisters<kCopying>();
-      if (ThreadIndex() == kKeyWarps * kWarp) Produce();
+      Turn<kStages> turn;
+      if (ThreadIndex() == kKeyWarps * kWarp) ForKeys([&] { Produce(turn); });
     }
   }
 
  private:
+  // Calls body() for the keys that are the block's, after it has set where they are.
+  template <typename Body>
+  __device__ __forceinline__ void ForKeys(const Body& body) {
+    const int tiles = DivideUp(static_cast<int>(terms_.keys), kKeys);
+    const auto heads = static_cast<int>(terms_.heads), all = static_cast<int>(terms_.batch);
+    const auto block = static_cast<int>(BlockIndex()), blocks = static_cast<int>(BlockCount());
+    const int end = FirstOfPart(all * heads * tiles, block + 1, blocks);
+    for (int item = FirstOfPart(all * heads * tiles, block, blocks); item < end; ++item) {
+      b_ = item / tiles / heads;
+      h_ = item / tiles % heads;
+      first_key_ = item % tiles * kKeys;
+      body();
+    }
+  }
+
   // Copies the tiles of queries that FindNext finds.
-  __device__ __forceinline__ void Produce() {
+  __device__ __forceinline__ void Produce(Turn<kStages>& turn) {
     Place place{first_key_, -kPassing<BFloat16>, {}};
-    for (Turn<kStages> turn;; turn = turn.Next()) {
+    for (bool more = true; more; turn = turn.Next()) {
       KeyMemory::Stage& stage = memory_.stages[turn.stage];
       Barrier* full = AnnounceNext<true>(terms_, b_, h_, kKeys, place, memory_.ring, memory_.places,
                                          turn, static_cast<int>(sizeof(stage)));
-      if (full == nullptr) return;
+      more = full != nullptr;
+      if (!more) continue;
       call_.dy.StartCopy(stage.dy, b_, h_, place.passing, *full);
       call_.a.StartCopy(stage.a, b_, h_, place.passing, *full);
       call_.b.StartCopy(stage.b, b_, h_, place.passing, *full);
@@ -322,10 +334,11 @@ class KeyBlock {
   __device__ __forceinline__ void Consume() {
     const int group = warp_ / kProductWarps;
     const bool any = first_key_ + group * 16 * kProductWarps < terms_.keys;
-    for (Turn<kStages> turn;; turn = turn.Next()) {
-      if (!WaitForTile(memory_.ring, memory_.places, turn, place_)) break;
-      if (any) AddTile(memory_.stages[turn.stage]);
-      ArriveOnce(memory_.ring.empty[turn.stage]);
+#pragma unroll
+    for (Fragment& fragment : d_values_) fragment = {};
+    while (tiles_.Find(place_)) {
+      if (any) AddTile(memory_.stages[tiles_.stage()]);
+      tiles_.Release();
     }
     const Backward<BFloat16>& call = work_.call;
     StoreTile(memory_.sums[warp_], d_values_,
@@ -364,9 +377,10 @@ class KeyBlock {
   const Terms<BFloat16>& terms_;
   KeyMemory& memory_;
   const int warp_ = UniformWarpIndex();
-  int b_, h_, first_key_;
+  TileReader<kStages> tiles_{memory_.ring, memory_.places};
+  int b_ = 0, h_ = 0, first_key_ = 0;
   Place place_;
-  Fragment d_values_[kFragments] = {};
+  Fragment d_values_[kFragments];
 };
 
 template <int kSize>
@@ -407,7 +421,8 @@ void RunFactorsOnHopper(const KernelArguments& arguments, const Recomputation<BF
       Launch(arguments, grid, FactorQueriesKernel<size()>, MapCall(work, kQueries));
     }
     if (call.dvalue != nullptr) {
-      const Grid grid{z.batch * z.heads * DivideUp(z.keys, kKeys), kKeyThreads, sizeof(KeyMemory)};
+      const int64_t items = z.batch * z.heads * DivideUp(z.keys, int64_t{kKeys});
+      const Grid grid{std::min(items, Multiprocessors()), kKeyThreads, sizeof(KeyMemory)};
       Launch(arguments, grid, FactorKeysKernel<size()>, MapCall(work, kPassing<BFloat16>));
     }
   });
