@@ -222,7 +222,9 @@ void AddFactors(Cases& cases) {
 }
 
 // The scores of all examples alike, over several tiles of 128, for every size of head that kernels
-// are made for. All examples end in padding but the first; example 2 is packed.
+// are made for. All examples end in padding but the first; example 2 is packed. Of bf16 heads of
+// 64, for which Hopper GPUs have kernels, some examples have no key in the last tile, one has no
+// row at all, and where scores are causal no query sees a key of that tile.
 void AddSharedAttention(Cases& cases, DType dtype) {
   struct Sizes {
     int64_t batch, queries, keys, heads, head_size;
@@ -247,8 +249,8 @@ void AddSharedAttention(Cases& cases, DType dtype) {
                       attention::AttributesOf(z.heads, {.causal = causal}), types, fill}});
   };
   add("shared_32", false, {5, 130, 130, 2, 32}, F32({2, 131, 140}), false);
-  add("shared_64_causal", true, {3, 150, 150, 2, 64}, F32({2, 150, 150}), true);
-  if (dtype == DType::kBF16) add("shared_64", false, {9, 70, 330, 1, 64}, F32({1, 70, 330}), false);
+  add("shared_64_causal", true, {3, 150, 280, 2, 64}, F32({2, 150, 280}), true);
+  if (dtype == DType::kBF16) add("shared_64", false, {9, 70, 300, 1, 64}, F32({1, 70, 300}), false);
   add("shared_128_cross", false, {4, 40, 170, 1, 128}, F32({1, 40, 170}), true);
   add("shared_40_bias", true, {4, 139, 70, 2, 40}, None(), true);
   add("shared_96_row", false, {3, 60, 133, 2, 96}, F32({2, 1, 140}), false);

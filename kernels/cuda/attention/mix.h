@@ -55,8 +55,8 @@ struct MixTile {
   }
 };
 
-// The parts of the sums of dS, [parts, H, T, stride]. Tiles where E is zero everywhere are not
-// written.
+// The parts of the sums of dS, [parts, H, T, stride]. Where E is zero they are not used: there they
+// may lack products.
 template <typename T>
 struct ScoreSums {
   SharedScores<T> scores;

@@ -28,6 +28,8 @@ struct SumMemory {
   Ring<kSumStages> ring;
 };
 
+static_assert(sizeof(SumMemory) <= HopperSharedBytes());
+
 struct SumCall {
   ScoreSums<BFloat16> to;
   const BFloat16 *g, *value;
