@@ -17,6 +17,7 @@
 #include "base/crash_guard.h"
 #include "base/failure.h"
 #include "base/lfs_pointer.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -312,17 +313,7 @@ Path TemporaryBeside(const Path& path) {
 }
 
 void ReplaceFileDurably(const Path& path, std::string_view content) {
-  const Path temporary = TemporaryBeside(path);
-  try {
-    File file = File::CreateNew(temporary);
-    file.Write(content);
-    file.Sync();
-    file.Close();
-    RenameDurably(temporary, path);
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
-  }
+  StagedFile(path, content).PutInPlace();
 }
 
 namespace {

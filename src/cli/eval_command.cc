@@ -144,7 +144,7 @@ void EvaluateTasks(const LoadedModel& loaded, const EvalOptions& options, Commun
     results.Add(loaded.step, evaluator.result());
     if (!is_chief || options.predictions.empty()) continue;
     for (const auto& [name, answers] : evaluator.answers()) {
-      WritePredictions(options.predictions, name, *task.task, answers);
+      StagePredictions(options.predictions, name, *task.task, answers).PutInPlace();
     }
   }
   progress.reset();

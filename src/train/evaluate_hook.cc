@@ -45,14 +45,16 @@ class EvaluateHook : public Hook {
       values.insert(values.end(), result->values.begin(), result->values.end());
       summaries.push_back(result->summary);
     }
-    if (run_.is_chief()) Record(step, values, summaries, SecondsSince(start));
-    on_evaluated_(step);
+    const double seconds = SecondsSince(start);
+    if (run_.is_chief()) run_.chief->lock.CheckHeld();
+    const NamedValues unsaved = on_evaluated_(step);
+    values.insert(values.end(), unsaved.begin(), unsaved.end());
+    if (run_.is_chief()) Record(step, values, summaries, seconds);
     return true;
   }
 
   void Record(int64_t step, const NamedValues& values, std::span<const std::string> summaries,
               double seconds) {
-    run_.chief->lock.CheckHeld();
     run_.chief->progress->Evaluated(seconds);
     run_.chief->records->WriteEvent("evaluation", step, {{"seconds", seconds}});
     run_.chief->records->Write(step, values);

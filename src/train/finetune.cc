@@ -2,6 +2,7 @@
 #include "train/finetune.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "train/agreement.h"
 #include "train/best_checkpoints.h"
 #include "train/run_tokenizer.h"
+#include "train/save_tries.h"
 #include "train/task_data.h"
 #include "train/task_evaluator.h"
 #include "train/task_results.h"
@@ -37,7 +39,7 @@ class Finetuning : public Workload {
                                                      TrainingState& state) override;
   // The best checkpoint of a task could be one of those that are undone.
   bool may_roll_back() const override { return false; }
-  void Evaluated(RunContext& run, TrainingState& state, int64_t step) override;
+  NamedValues Evaluated(RunContext& run, TrainingState& state, int64_t step) override;
   bool Finish(RunContext& run, TrainingState& state) override;
 
  private:
@@ -45,7 +47,8 @@ class Finetuning : public Workload {
   Checkpoint OpenModelFor(RunContext& run, const Task& task) const;
   bool AnswerTest(RunContext& run, TrainingState& state, const Task& task);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
-  void Judge(int64_t step);
+  void AddEarlierResults(int64_t step);
+  NamedValues Judge(int64_t step, bool is_last);
   void AddKeptResult(const TaskData& task, const Json& results);
   void WriteResults() const;
 
@@ -56,6 +59,7 @@ class Finetuning : public Workload {
   FinetuningData data_;
   std::optional<Answerer> answerer_;
   std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
+  std::optional<SaveTries> tries_;          // of keeping what evaluations find
   TaskResults results_;
   std::string run_id_;
   int64_t first_step_ = 0;    // at which this process began to train
@@ -105,6 +109,7 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
                     });
   run_id_ = run.identity.run_id;
   first_step_ = state.step;
+  tries_.emplace(run, "record of the evaluation");
   std::vector<std::unique_ptr<Evaluator>> evaluators;
   for (const TaskData& task : data_.tasks) {
     if (task.validation.empty()) continue;  // the benchmarks' diagnostics have a test split alone
@@ -121,11 +126,15 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
   return evaluators;
 }
 
+// If the disk is full, the old best checkpoint is still there, with its predictions.
 void Finetuning::KeepBest(const TaskEvaluator& evaluator, int64_t step) {
-  best_.Keep(evaluator.data().name(), step);
+  std::vector<StagedFile> predictions;
   for (const auto& [name, answers] : evaluator.answers()) {
-    WritePredictions(directory_.predictions(), name, *evaluator.data().task, answers);
+    predictions.push_back(
+        StagePredictions(directory_.predictions(), name, *evaluator.data().task, answers));
   }
+  best_.Keep(evaluator.data().name(), step);
+  for (StagedFile& file : predictions) file.PutInPlace();
 }
 
 // The metrics of the answer that is right most often, given to every example.
@@ -155,13 +164,15 @@ void Finetuning::WriteResults() const {
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
 
-void Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) {
+NamedValues Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) {
   // Where the file system has no links, a best checkpoint is copied, that of each task.
   const Watchdog::Phase phase(
       run.watchdog, RunPhase::kSave, step,
       state.replica.plan().checkpoint_bytes() * static_cast<double>(data_.tasks.size()));
-  if (run.is_chief()) Judge(step);
+  NamedValues unsaved;
+  if (run.is_chief()) unsaved = Judge(step, step >= run.config.train().steps());
   run.ranks.Barrier();
+  return unsaved;
 }
 
 // What results.json says; null if it is missing or damaged.
@@ -190,25 +201,45 @@ void Finetuning::AddKeptResult(const TaskData& task, const Json& results) {
   }
 }
 
-void Finetuning::Judge(int64_t step) {
-  if (!std::exchange(has_history_, true)) {
-    results_.AddHistory(directory_.metrics(), step);
-    const Json before = ResultsBefore(directory_.root);
-    for (const TaskData& task : data_.tasks) {
-      AddKeptResult(task, before);
-      const bool has_one = !task.majority_answer.empty() && !task.validation.empty();
-      if (has_one) majority_[task.name()] = MajorityOf(task);
+// What was evaluated before the run continued at `step`.
+void Finetuning::AddEarlierResults(int64_t step) {
+  results_.AddHistory(directory_.metrics(), step);
+  const Json before = ResultsBefore(directory_.root);
+  for (const TaskData& task : data_.tasks) {
+    AddKeptResult(task, before);
+    const bool has_one = !task.majority_answer.empty() && !task.validation.empty();
+    if (has_one) majority_[task.name()] = MajorityOf(task);
+  }
+}
+
+// A result whose model cannot be kept does not count, as if its checkpoint had failed: the
+// UnsavedKey of its task is returned. What else cannot be written is written after the next
+// evaluation.
+NamedValues Finetuning::Judge(int64_t step, bool is_last) {
+  if (!std::exchange(has_history_, true)) AddEarlierResults(step);
+  NamedValues unsaved;
+  const bool recorded = tries_->Try(step, is_last, [&] {
+    std::exception_ptr failure;
+    for (const TaskEvaluator* evaluator : evaluators_) {
+      TaskResult result = evaluator->result();
+      try {
+        if (results_.IsBest(result)) KeepBest(*evaluator, step);
+      } catch (const std::exception&) {
+        failure = std::current_exception();
+        result.is_saved = false;
+        unsaved.push_back({UnsavedKey(result.task), 1});
+      }
+      results_.Add(step, std::move(result));
     }
-  }
-  bool is_saved = true;  // the same for all of them
-  for (const TaskEvaluator* evaluator : evaluators_) {
-    is_saved = evaluator->result().is_saved;
-    if (results_.Add(step, evaluator->result())) KeepBest(*evaluator, step);
-  }
-  if (!is_saved) {
+    WriteResults();
+    if (failure) std::rethrow_exception(failure);
+  });
+  if (recorded) tries_->Succeeded();
+  const auto is_saved = [](const TaskEvaluator* each) { return each->result().is_saved; };
+  if (!std::ranges::all_of(evaluators_, is_saved)) {
     Log().warn("the evaluation at step {} does not count as the best: its checkpoint failed", step);
   }
-  WriteResults();
+  return unsaved;
 }
 
 // The best checkpoint of the task or, of a diagnosis, of the task that it belongs to. The run's

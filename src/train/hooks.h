@@ -37,9 +37,9 @@ std::unique_ptr<Hook> MakeProfileHook(RunContext& run);
 // Whether a run that stands at `step` evaluates there, also after it was stopped and continues.
 bool EvaluatesAt(int64_t step, const Config& config);
 
-// Evaluates at the start, every evaluation.every steps and at the end, and calls `on_evaluated`
-// once the values of all evaluators are recorded.
-using OnEvaluated = std::function<void(int64_t step)>;
+// Evaluates at the start, every evaluation.every steps and at the end. `on_evaluated` is called
+// before the values of all evaluators are recorded; those that it returns on rank 0 join them.
+using OnEvaluated = std::function<NamedValues(int64_t step)>;
 std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
                                        std::vector<std::unique_ptr<Evaluator>> evaluators,
                                        OnEvaluated on_evaluated);

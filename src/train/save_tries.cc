@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/save_tries.h"
 
-#include <utility>
-
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/log.h"
@@ -29,16 +27,15 @@ bool SaveTries::Try(int64_t step, bool must_succeed, const std::function<void()>
       return false;
     }
     if (must_succeed || failed_in_a_row_ >= most) throw;
-    Log().error("checkpoint at step {} failed ({} of {} in a row): {}", step, failed_in_a_row_,
-                most, failure.message);
+    Log().error("{} at step {} failed ({} of {} in a row): {}", what_, step, failed_in_a_row_, most,
+                failure.message);
     return false;
   }
 }
 
-void SaveTries::Succeeded(int64_t step) {
+double SaveTries::Succeeded() {
   failed_in_a_row_ = 0;
-  run_.chief->status.Progress(step);
-  run_.chief->records->WriteEvent("save", step, {{"seconds", std::exchange(waited_, 0)}});
+  return std::exchange(waited_, 0);
 }
 
 }  // namespace syntra

@@ -116,7 +116,9 @@ void SaveWriter::Finish(SaveMode mode) {
   if (part_.valid()) BeginCommit(mode);
   if (!saving_.valid()) return;
   failed_ = !Try(mode, [&] { saving_.get(); });
-  if (!failed_) tries_.Succeeded(step_);
+  if (failed_) return;
+  run_.chief->status.Progress(step_);
+  run_.chief->records->WriteEvent("save", step_, {{"seconds", tries_.Succeeded()}});
 }
 
 void SaveWriter::FinishAlone() {

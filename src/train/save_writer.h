@@ -25,7 +25,7 @@ class SaveWriter {
       : run_(run),
         state_(state),
         is_shared_(state.replica.plan().shards() > 1),
-        tries_(run),
+        tries_(run, "checkpoint"),
         shared_(run) {}
 
   // Collective. Begins the checkpoint of `step`; the one before must be finished. False where rank

@@ -47,12 +47,12 @@ NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
   return values;
 }
 
-void WritePredictions(const Path& directory, const std::string& name, const Task& task,
-                      const Answers& answers) {
+StagedFile StagePredictions(const Path& directory, const std::string& name, const Task& task,
+                            const Answers& answers) {
   std::string lines;
   for (const Prediction& answer : answers) lines += PredictionLine(task, answer) + "\n";
   CreateDirectoriesDurably(directory);
-  ReplaceFileDurably(directory / (name + ".jsonl"), lines);
+  return {directory / (name + ".jsonl"), lines};
 }
 
 TaskResults ResultsOf(std::span<const TaskData> tasks) {

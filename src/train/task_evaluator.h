@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/staged_file.h"
 #include "train/answers.h"
 #include "train/evaluator.h"
 #include "train/task_data.h"
@@ -24,9 +25,9 @@ NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
 // "f1 88.21, accuracy 84.10".
 std::string Describe(const NamedValues& values);
 
-// Writes DIRECTORY/NAME.jsonl, a line an answer.
-void WritePredictions(const Path& directory, const std::string& name, const Task& task,
-                      const Answers& answers);
+// DIRECTORY/NAME.jsonl, a line an answer, still to be put in place.
+StagedFile StagePredictions(const Path& directory, const std::string& name, const Task& task,
+                            const Answers& answers);
 
 // An empty TaskResults for these tasks.
 TaskResults ResultsOf(std::span<const TaskData> tasks);

@@ -22,16 +22,18 @@ Json ToJson(std::optional<double> value) { return value ? Json(*value) : Json();
 
 double TaskResult::Score() const { return BenchmarkAverage({&values, 1}); }
 
-bool TaskResults::Add(int64_t step, TaskResult result) {
-  last_step_ = std::max(last_step_, step);
-  if (!result.is_saved) return false;
-  const auto it = best_.find(result.task);
+bool TaskResults::IsBest(const TaskResult& result) const {
+  const BestResult* best = Find(result.task);
   // The later of equals: Matthews correlation is 0 for answers that are no label at all, as an
   // untrained model gives, and for a model that gives every example the same one.
-  if (it != best_.end() && it->second.result.Score() > result.Score()) return false;
+  return result.is_saved && (!best || best->result.Score() <= result.Score());
+}
+
+void TaskResults::Add(int64_t step, TaskResult result) {
+  last_step_ = std::max(last_step_, step);
+  if (!IsBest(result)) return;
   BestResult& best = best_[result.task];
   best = {std::move(result), step};
-  return true;
 }
 
 void TaskResults::AddHistory(const Path& metrics, int64_t step) {

@@ -38,9 +38,10 @@ class TaskResults {
   explicit TaskResults(std::vector<std::string> tasks = {}, std::set<std::string> not_averaged = {})
       : tasks_(std::move(tasks)), not_averaged_(std::move(not_averaged)) {}
 
-  // Adds a result. True if it is now the task's best: its model is saved, and it is better than the
+  // Whether the result would be the task's best: its model is saved, and it is better than the
   // others or the latest of equals.
-  bool Add(int64_t step, TaskResult result);
+  bool IsBest(const TaskResult& result) const;
+  void Add(int64_t step, TaskResult result);
   // Adds what metrics.jsonl says of the evaluations before `step`.
   void AddHistory(const Path& metrics, int64_t step);
   // Adds the task's result from what ToJson has made, if it is of that step.

@@ -66,7 +66,7 @@ bool TestAnswers::Answer(RunContext& run, int64_t step, const Task& task, Answer
 void TestAnswers::Write(const Task& task, const TaskSplit& split, const Answers& answers,
                         int64_t left_out) {
   const std::string name = PredictionsName(task.traits(), split);
-  WritePredictions(directory_.predictions(), name, task, answers);
+  StagePredictions(directory_.predictions(), name, task, answers).PutInPlace();
   if (!split.submission.empty()) {
     CreateDirectoriesDurably(directory_.submission());
     ReplaceFileDurably(directory_.submission() / split.submission, task.Submission(answers));

@@ -225,7 +225,7 @@ void Trainer::MakeHooks() {
   // After the save: what was trained is safe, however long an evaluation takes.
   hooks_.push_back(
       MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_),
-                       [this](int64_t step) { workload_.Evaluated(run_, *state_, step); }));
+                       [this](int64_t step) { return workload_.Evaluated(run_, *state_, step); }));
   if (run_.config.train().profile().steps() > 0) hooks_.push_back(MakeProfileHook(run_));
 }
 

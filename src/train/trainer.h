@@ -52,8 +52,8 @@ class Workload {
   // Whether a run that has diverged may go back to an earlier checkpoint.
   virtual bool may_roll_back() const { return true; }
   // Called when all evaluators have judged the model as it is after `step`; never called where
-  // there are no evaluators.
-  virtual void Evaluated(RunContext&, TrainingState&, int64_t /*step*/) {}
+  // there are no evaluators. What it returns on rank 0 is recorded beside their values.
+  virtual NamedValues Evaluated(RunContext&, TrainingState&, int64_t /*step*/) { return {}; }
   // Called when everything is trained, saved and evaluated; the replica's contents are not needed
   // any more. False if a rank was asked to stop.
   virtual bool Finish(RunContext&, TrainingState&) { return true; }

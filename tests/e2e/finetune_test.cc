@@ -299,7 +299,42 @@ TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
   EXPECT_EQ(Results("a"), results);
 }
 
-// Then the last model answers the test split.
+// As where a disk is full for a while.
+TEST_F(Finetune, AnEvaluationThatCannotBeRecordedDoesNotEndTheRun) {
+  const Path obstacle = Directory("a") / "predictions";
+  CreateDirectories(Directory("a"));
+  ReplaceFileDurably(obstacle, "");
+  // The last one must be recorded.
+  const Outcome ended = Run(Command("a", {"evaluation.at_start=false"}));
+  EXPECT_EQ(ended.code, 4);
+  for (const char* said : {"record of the evaluation at step 4 failed (1 of 3 in a row)",
+                           "record of the evaluation at step 8 failed (2 of 3 in a row)"}) {
+    EXPECT_TRUE(ended.Says(said)) << ended.err;
+  }
+  std::vector<int64_t> unsaved;
+  for (const Json& line : Metrics("a")) {
+    if (line.contains("toy_unsaved")) unsaved.push_back(line.at("step"));
+  }
+  EXPECT_EQ(unsaved, (std::vector<int64_t>{4, 8}));
+  EXPECT_TRUE(Results("a").at("best_steps").empty());
+  std::filesystem::remove(obstacle);
+  ASSERT_EQ(Run(Command("a")).code, 0);
+  EXPECT_EQ(Results("a").at("best_steps").at("toy"), 12);
+  EXPECT_TRUE(Exists(Directory("a") / "best/toy" / StepName(12)));
+}
+
+TEST_F(Finetune, EvaluationsThatCannotBeRecordedAreLimited) {
+  CreateDirectories(Directory("a"));
+  ReplaceFileDurably(Directory("a") / "best", "");
+  const Outcome ended =
+      Run(Command("a", {"evaluation.at_start=false", "checkpoint.max_failed_saves=2"}));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_TRUE(ended.Says((Directory("a") / "best").string())) << ended.err;
+  // The predictions are those of the best model, and there is none.
+  EXPECT_TRUE(DirectoryNames(Directory("a") / "predictions").empty());
+  EXPECT_EQ(ListCheckpoints(Directory("a") / "checkpoints").back().step, 8);
+}
+
 // Runs that were done before, with other settings, say so beside the new one.
 TEST_F(Finetune, SeedsOfOtherSettingsAreMarked) {
   ASSERT_EQ(Run(Command("a", {"train.steps=1"}, {"--seeds", "2"})).code, 0);
@@ -336,6 +371,7 @@ TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
   EXPECT_TRUE(results.at("tasks").empty());
   EXPECT_TRUE(results.at("average").is_null());
   EXPECT_TRUE(results.at("test").contains("toy_test"));
+// Then the last model answers the test split.
   EXPECT_FALSE(Exists(Directory("a") / "best"));
   const Outcome again = Run(command);
   EXPECT_EQ(again.code, 0) << again.err;

@@ -14,14 +14,21 @@
 namespace syntra {
 namespace {
 
+// Whether the result is the best when it is added.
+bool AddsBest(TaskResults* results, int64_t step, const TaskResult& result) {
+  const bool best = results->IsBest(result);
+  results->Add(step, result);
+  return best;
+}
+
 TEST(TaskResults, TheBestIsByTheMeanOfTheValuesAndTheLaterOfEquals) {
   TaskResults results({"mrpc", "cola"});
-  EXPECT_TRUE(results.Add(10, {"mrpc", {{"f1", 80}, {"accuracy", 60}}}));
-  EXPECT_TRUE(results.Add(20, {"mrpc", {{"f1", 60}, {"accuracy", 80}}}));
-  EXPECT_FALSE(results.Add(25, {"mrpc", {{"f1", 60}, {"accuracy", 79}}}));
+  EXPECT_TRUE(AddsBest(&results, 10, {"mrpc", {{"f1", 80}, {"accuracy", 60}}}));
+  EXPECT_TRUE(AddsBest(&results, 20, {"mrpc", {{"f1", 60}, {"accuracy", 80}}}));
+  EXPECT_FALSE(AddsBest(&results, 25, {"mrpc", {{"f1", 60}, {"accuracy", 79}}}));
   EXPECT_EQ(results.Find("mrpc")->step, 20);
-  EXPECT_TRUE(results.Add(30, {"mrpc", {{"f1", 70}, {"accuracy", 71}}}));
-  EXPECT_TRUE(results.Add(30, {"cola", {{"matthews", -1}}}));
+  EXPECT_TRUE(AddsBest(&results, 30, {"mrpc", {{"f1", 70}, {"accuracy", 71}}}));
+  EXPECT_TRUE(AddsBest(&results, 30, {"cola", {{"matthews", -1}}}));
   EXPECT_EQ(results.Find("mrpc")->step, 30);
   EXPECT_EQ(results.Find("sst2"), nullptr);
   EXPECT_DOUBLE_EQ(results.Average().value(), (70.5 - 1) / 2);
@@ -74,7 +81,7 @@ TEST(TaskResults, ComeBackFromTheLog) {
 TEST(TaskResults, AModelThatWasNotSavedIsNotTheBest) {
   TaskResults results({"cola"});
   results.Add(1, {"cola", {{"matthews", 20}}});
-  EXPECT_FALSE(results.Add(2, {"cola", {{"matthews", 90}}, /*is_saved=*/false}));
+  EXPECT_FALSE(AddsBest(&results, 2, {"cola", {{"matthews", 90}}, /*is_saved=*/false}));
   const Path path = ScratchDirectory("results") / "metrics.jsonl";
   {
     MetricsLog log(path, {0});
