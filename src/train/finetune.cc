@@ -293,7 +293,14 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
 }  // namespace
 
 Json ReadResults(const Path& directory) {
-  return ParseJson(ReadWholeFile(directory / kResultsFile));
+  Json results = ResultsBefore(directory);
+  if (results.is_null()) {
+    Fail(ExitCode::kCheckpoint,
+         "the run {0} is done, but its {1} is missing or damaged; remove {0}/STATUS, and the same "
+         "command evaluates the run again and writes {1}",
+         directory.string(), kResultsFile);
+  }
+  return results;
 }
 
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,

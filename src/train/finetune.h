@@ -26,7 +26,8 @@ namespace syntra {
 
 inline constexpr char kResultsFile[] = "results.json";
 
-// The results in a run directory.
+// The results in the directory of a run that is done. Throws Error(kCheckpoint) if they are missing
+// or damaged.
 Json ReadResults(const Path& directory);
 
 // As Train (train/trainer.h), for finetuning.

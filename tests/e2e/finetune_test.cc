@@ -292,6 +292,19 @@ TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
   EXPECT_NEAR(tested(results), (tested(first) + tested(second)) / 2, 1e-9);
   EXPECT_NEAR(results["deviations"].at("toy_test").at("f1").get<double>(),
               std::abs(tested(first) - tested(second)) / std::sqrt(2.0), 1e-9);
+  // What is lost of a run that is done can be made again.
+  const Path lost = Directory("a") / "seed-5/results.json";
+  for (const char* damaged : {"", "{"}) {
+    std::filesystem::remove(lost);
+    if (*damaged) ReplaceFileDurably(lost, damaged);
+    const Arguments again = Command("a", {"train.steps=4", "train.seed=5"}, {"--seeds", "2"});
+    const Outcome refused = Run(again);
+    EXPECT_EQ(refused.code, 5);
+    EXPECT_TRUE(refused.Says("its results.json is missing or damaged")) << refused.err;
+    std::filesystem::remove(Directory("a") / "seed-5/STATUS");
+    EXPECT_EQ(Run(again).out, outcome.out);
+    EXPECT_EQ(Results("a"), results);
+  }
   // A single run would replace these results.
   const Outcome single = Run(Command("a", {"train.steps=4", "train.seed=5"}));
   EXPECT_EQ(single.code, 2);
@@ -358,6 +371,7 @@ TEST_F(Finetune, SeedsOfOtherSettingsAreMarked) {
   EXPECT_FALSE(std::filesystem::exists(Directory("a") / "seed-4"));
 }
 
+// Then the last model answers the test split.
 TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
   const Arguments command =
       Command("a", {"data.task=[{ classification { name: 'toy' train: 'train.tsv' test: 'test.tsv' "
@@ -371,7 +385,6 @@ TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
   EXPECT_TRUE(results.at("tasks").empty());
   EXPECT_TRUE(results.at("average").is_null());
   EXPECT_TRUE(results.at("test").contains("toy_test"));
-// Then the last model answers the test split.
   EXPECT_FALSE(Exists(Directory("a") / "best"));
   const Outcome again = Run(command);
   EXPECT_EQ(again.code, 0) << again.err;
