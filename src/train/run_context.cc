@@ -39,7 +39,10 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
     CreateDirectoriesDurably(directory.root);
     chief.emplace(directory);
     CreateDirectories(directory.logs());
-    for (const Path& place : {directory.root, directory.logs()}) RemoveTemporaries(place);
+    for (const Path& place :
+         {directory.root, directory.logs(), directory.predictions(), directory.submission()}) {
+      RemoveTemporaries(place);
+    }
     identity.run_id = RunIdOf(directory);
   }
   BroadcastText(ranks, &identity.run_id);

@@ -82,10 +82,15 @@ TEST_F(Surroundings, LinksInARunDirectoryLeadNowhere) {
 }
 
 TEST_F(Surroundings, WhatAKilledProcessLeftIsRemoved) {
-  CreateDirectories(Directory("run"));
-  ReplaceFileDurably(Directory("run") / "STATUS.tmp-99999", "half");
+  const Path files[] = {Directory("run") / "STATUS.tmp-99999",
+                        Directory("run") / "predictions/sst2.jsonl.tmp-99999",
+                        Directory("run") / "submission/SST-2.tsv.tmp-99999"};
+  for (const Path& file : files) {
+    CreateDirectories(file.parent_path());
+    ReplaceFileDurably(file, "half");
+  }
   EXPECT_EQ(Run(ShortRun()).code, 0);
-  EXPECT_FALSE(std::filesystem::exists(Directory("run") / "STATUS.tmp-99999"));
+  for (const Path& file : files) EXPECT_FALSE(std::filesystem::exists(file)) << file;
 }
 
 TEST_F(Surroundings, AShardThatIsCutWhileTrainingIsNamed) {
