@@ -284,12 +284,12 @@ namespace {
 std::string ReadAll(File file, int64_t limit, ExitCode too_large = ExitCode::kResources) {
   std::string content;
   content.reserve(std::clamp<int64_t>(file.Size(), 0, limit) + 1);
-  std::byte block[65536];
+  std::vector<std::byte> block(size_t{1} << 16);
   while (const size_t count = file.Read(block)) {
     if (static_cast<int64_t>(content.size() + count) > limit) {
       Fail(too_large, "cannot read {}: larger than {} bytes", file.path().string(), limit);
     }
-    content.append(reinterpret_cast<const char*>(block), count);
+    content.append(reinterpret_cast<const char*>(block.data()), count);
   }
   return content;
 }

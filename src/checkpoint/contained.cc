@@ -15,6 +15,7 @@
 #include <cstring>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -113,13 +114,13 @@ class Child {
 
  private:
   Answer Read(std::string* text) {
-    char block[65536];
+    std::vector<char> block(size_t{1} << 16);
     while (Clock::now() < end_) {
       pollfd ready{answer_, POLLIN, 0};
       if (poll(&ready, 1, 100) <= 0) continue;
-      const ssize_t count = read(answer_, block, sizeof(block));
+      const ssize_t count = read(answer_, block.data(), block.size());
       if (count == 0) return Answer::kWhole;
-      if (count > 0) text->append(block, count);
+      if (count > 0) text->append(block.data(), count);
       if (text->size() > limits_.answer_bytes) return Answer::kTooLong;
     }
     return Answer::kTooLate;

@@ -51,12 +51,12 @@ void ArrivingLines::Read() {
     Fail(ExitCode::kData, "line {} of the input has more than {} MiB; is it a text file?",
          number_ + 1, kLongestLine >> 20);
   }
-  char buffer[1 << 16];
-  const ssize_t count = read(descriptor_, buffer, sizeof(buffer));
+  std::vector<char> buffer(size_t{1} << 16);
+  const ssize_t count = read(descriptor_, buffer.data(), buffer.size());
   if (count < 0 && errno == EINTR) return;
   if (count < 0) Fail(ExitCode::kResources, "cannot read the input: {}", SystemErrorText(errno));
   ended_ = count == 0;
-  text_.append(buffer, count);
+  text_.append(buffer.data(), count);
 }
 
 std::vector<std::string> ArrivingLines::Next(double seconds) {

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -145,7 +145,7 @@ std::optional<std::string_view> LineFollower::Next() {
   while ((end = text_.find('\n', at_)) == text_.npos) {
     text_.erase(0, at_);
     at_ = 0;
-    std::array<std::byte, 65536> block;
+    std::vector<std::byte> block(size_t{1} << 16);
     const size_t count = file_.Read(block);
     if (count == 0) return std::nullopt;
     text_.append(reinterpret_cast<const char*>(block.data()), count);

@@ -35,6 +35,12 @@ TEST_F(Surroundings, ARunNeedsNoOutput) {
   EXPECT_EQ(Run(ShortRun("pipe"), Redirected("> >(exec <&-) 2>&1")).code, 0);
 }
 
+TEST_F(Surroundings, ASmallStackSuffices) {
+  const Outcome outcome =
+      Run(ShortRun(), {.wrapper = {"bash", "-c", "ulimit -s 64 && exec \"$0\" \"$@\""}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST_F(Surroundings, AFullDiskForTheLogIsSaidOnce) {
   CreateDirectories(Directory("run") / "log");
   // Room for the checkpoints, which are checked, but not for the log.
