@@ -3,15 +3,9 @@
 
 #include <cstring>
 
-#include "base/error.h"
 #include "base/utf8.h"
 
 namespace syntra {
-namespace {
-
-using std::string_view_literals::operator""sv;
-
-}  // namespace
 
 TextStream::TextStream(std::unique_ptr<ByteSource> source)
     : source_(std::move(source)), buffer_(kFirstBlockBytes + kPadding) {}
@@ -35,19 +29,7 @@ bool TextStream::ReadMore() {
 
 void TextStream::SkipByteOrderMark() {
   at_start_ = false;
-  const std::string_view text = unread();
-  // The little-endian mark of UTF-32 starts with that of UTF-16.
-  for (const auto& [mark, name] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32"},
-                                   {"\0\0\xFE\xFF"sv, "UTF-32"},
-                                   {"\xFF\xFE"sv, "UTF-16"},
-                                   {"\xFE\xFF"sv, "UTF-16"}}) {
-    if (!text.starts_with(mark)) continue;
-    Fail(ExitCode::kData,
-         "{}: byte 0: the text is {}, as its byte-order mark says; convert it to UTF-8, for "
-         "example with \"iconv -f {} -t UTF-8\"",
-         path().string(), name, name);
-  }
-  if (text.starts_with(kByteOrderMark)) Take(3);
+  Take(unread().size() - WithoutByteOrderMark(unread(), path().string()).size());
 }
 
 }  // namespace syntra

@@ -5,11 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace syntra {
 
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// The start of a stream without the byte-order mark that it may have. Throws Error(kData) if that
+// is the mark of UTF-16 or UTF-32; `name` is the stream's.
+std::string_view WithoutByteOrderMark(std::string_view start, const std::string& name);
 
 // Whether a byte can only follow another one of the same character.
 constexpr bool ContinuesCharacter(char byte) { return (byte & 0xC0) == 0x80; }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace syntra {
 namespace {
@@ -23,10 +24,12 @@ constexpr double kLongestWait = 1;
 
 bool ArrivingLines::TakeLine(std::vector<std::string>* lines) {
   const size_t end = text_.find('\n', searched_);
-  if (end == text_.npos) {
+  if (end == text_.npos && !ended_) {
     searched_ = text_.size();
-    if (!ended_ || taken_ == text_.size()) return false;
+    return false;
   }
+  if (number_ == 0) taken_ = text_.size() - WithoutByteOrderMark(text_, "the input").size();
+  if (taken_ == text_.size()) return false;
   const size_t stop = std::min(end, text_.size());
   lines->push_back(text_.substr(taken_, stop - taken_));
   taken_ = searched_ = std::min(stop + 1, text_.size());

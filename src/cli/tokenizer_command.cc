@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
+#include <functional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/arriving_lines.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/run_config.h"
@@ -38,18 +39,26 @@ std::shared_ptr<TokenizerOptions> AddTokenizerOptions(CLI::App& app) {
   return options;
 }
 
+// Calls `use` with each line of standard input and its number.
+void ForEachInputLine(const std::function<void(int64_t number, const std::string& line)>& use) {
+  constexpr double kHour = 3600;
+  int64_t number = 0;
+  for (ArrivingLines input(STDIN_FILENO); !input.ended();) {
+    for (const std::string& line : input.Next(kHour)) use(++number, line);
+  }
+}
+
 Action SetUpEncode(CLI::App& app) {
   const auto options = AddTokenizerOptions(app);
   const auto sentinels = std::make_shared<bool>(false);
   app.add_flag("--sentinels", *sentinels, "Read <extra_id_K> as a sentinel");
   return [options, sentinels] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
-    std::string line;
-    while (std::getline(std::cin, line)) {
+    ForEachInputLine([&](int64_t, const std::string& line) {
       const std::vector<int32_t> ids =
           *sentinels ? tokenizer.EncodeWithSentinels(line) : tokenizer.Encode(line);
       fmt::print("{}\n", fmt::join(ids, " "));
-    }
+    });
     return ExitCode::kDone;
   };
 }
@@ -58,8 +67,7 @@ Action SetUpDecode(CLI::App& app) {
   const auto options = AddTokenizerOptions(app);
   return [options] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
-    std::string line;
-    for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+    ForEachInputLine([&](int64_t number, const std::string& line) {
       std::vector<int32_t> ids;
       for (const std::string& word : Split(line, ' ')) {
         if (word.empty()) continue;
@@ -72,7 +80,7 @@ Action SetUpDecode(CLI::App& app) {
         ids.push_back(static_cast<int32_t>(id));
       }
       fmt::print("{}\n", tokenizer.Decode(ids));
-    }
+    });
     return ExitCode::kDone;
   };
 }

@@ -64,6 +64,26 @@ TEST_F(Arriving, WhatIsThereComesBeforeTheEnd) {
   EXPECT_EQ(lines_->Next(20), Lines());
 }
 
+TEST_F(Arriving, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  ASSERT_TRUE(WriteAll(ends_[1], "\xEF\xBB"));
+  EXPECT_EQ(lines_->Next(0.01), Lines());
+  ASSERT_TRUE(WriteAll(ends_[1], "\xBFone\n\xEF\xBB\xBFtwo\n"));
+  EXPECT_EQ(lines_->Next(20), (Lines{"one", "\xEF\xBB\xBFtwo"}));
+}
+
+TEST_F(Arriving, AByteOrderMarkAloneIsNoLine) {
+  Write("\xEF\xBB\xBF");
+  EXPECT_EQ(lines_->Next(20), Lines());
+  EXPECT_TRUE(lines_->ended());
+}
+
+TEST_F(Arriving, OtherEncodingsAreRefused) {
+  Write(std::string("\xFF\xFE\x61\0\n\0", 6));
+  EXPECT_EQ(ErrorOf([&] { lines_->Next(20); }, ExitCode::kData),
+            "the input: byte 0: the text is UTF-16, as its byte-order mark says; convert it to "
+            "UTF-8, for example with \"iconv -f UTF-16 -t UTF-8\"");
+}
+
 TEST_F(Arriving, BlocksAreFullWhateverTheReadsBring) {
   Lines all;
   std::string text;
