@@ -29,14 +29,11 @@ class AttentionFree final : public TokenMixer {
                        .prefills = true,
                        .sees_order = config_.window() > 0,
                        .per_token = {{config_.width(), {"width"}}}};
-    const int64_t length = config_.max_length();
     if (config_.window() > 0) {
-      traits.limits = {{length, "max_length", std::to_string(length)}};
+      traits.limits = {LengthLimit::OfMaxLength(config_.max_length())};
     }
     return traits;
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     Weighted weighted = Weigh(scope, input.x);

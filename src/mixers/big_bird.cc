@@ -18,16 +18,13 @@ class BigBird final : public TokenMixer {
   explicit BigBird(const BigBirdConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
     return {.packed_rows = PackedRows::kIndependent,
             .sees_order = config_.relative_bias(),
             .bias_heads = config_.relative_bias() ? heads : 0,
-            .limits = {{length, "max_length", std::to_string(length)}},
+            .limits = {LengthLimit::OfMaxLength(config_.max_length())},
             .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;

@@ -10,7 +10,6 @@ namespace syntra {
 class FeatureAttention : public TokenMixer {
  public:
   MixerTraits traits() const override;
-  void Validate(const FieldReport&) const override {}
   Value Build(const Scope& scope, const MixerInput& input) const override;
   // Keeps the sums of phi(k) v^T and of phi(k).
   Value BuildStep(const Scope& scope, const MixerStep& step) const override;

@@ -15,11 +15,8 @@ class Fourier final : public TokenMixer {
   explicit Fourier(const FourierConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
-    return {.limits = {{length, "max_length", std::to_string(length)}}};
+    return {.limits = {LengthLimit::OfMaxLength(config_.max_length())}};
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Value x = WithoutPadding(scope, input.x, input.segments);

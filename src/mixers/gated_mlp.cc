@@ -20,10 +20,9 @@ class GatedMlp final : public TokenMixer {
   explicit GatedMlp(const GatedMlpConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
     return {.causal = true,
             .prefills = true,
-            .limits = {{length, "max_length", std::to_string(length)}},
+            .limits = {LengthLimit::OfMaxLength(config_.max_length())},
             .per_token = {{config_.width(), {"width"}}}};
   }
 

@@ -27,11 +27,8 @@ class Hyena final : public TokenMixer {
   explicit Hyena(const HyenaConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
-    return {.causal = true, .limits = {{length, "max_length", std::to_string(length)}}};
+    return {.causal = true, .limits = {LengthLimit::OfMaxLength(config_.max_length())}};
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;

@@ -17,13 +17,10 @@ class Linformer final : public TokenMixer {
   explicit Linformer(const LinformerConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
-    return {.limits = {{length, "max_length", std::to_string(length)}},
+    return {.limits = {LengthLimit::OfMaxLength(config_.max_length())},
             .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t width = scope.TypeOf(input.x).shape[2];

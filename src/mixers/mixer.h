@@ -22,6 +22,10 @@ struct LengthLimit {
   int64_t length = 0;
   std::string field;  // its path inside the mixer's message
   std::string value;  // how it says so: "512", "a * b = 32 * 16 = 512"
+
+  static LengthLimit OfMaxLength(int64_t length) {
+    return {length, "max_length", std::to_string(length)};
+  }
 };
 
 // A vector that a layer holds for every token, and the fields that make it so wide.
@@ -124,7 +128,7 @@ class TokenMixer {
   virtual MixerTraits traits() const = 0;
   // Reports settings that are fine one by one but not together; `report` is that of the mixer's
   // message. Build may be called only if nothing was reported.
-  virtual void Validate(const FieldReport& report) const = 0;
+  virtual void Validate(const FieldReport& /*report*/) const {}
   // Returns [B, T, D]. A mixer that prefills also writes what BuildStep reads, where steps follow.
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;
   // Writes the values that a cross mixer's steps read of the memory's hidden states, once for all

@@ -14,11 +14,8 @@ class Mlp final : public TokenMixer {
   explicit Mlp(const MlpConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
-    return {.limits = {{length, "max_length", std::to_string(length)}}};
+    return {.limits = {LengthLimit::OfMaxLength(config_.max_length())}};
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t length = scope.TypeOf(input.x).shape[1], n = config_.max_length();

@@ -25,17 +25,14 @@ class Sinkhorn final : public TokenMixer {
   explicit Sinkhorn(const SinkhornConfig& config) : config_(config) {}
 
   MixerTraits traits() const override {
-    const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
     return {.causal = true,
             .prefills = true,
             .stochastic = config_.gumbel_noise(),
             .sees_order = false,
-            .limits = {{length, "max_length", std::to_string(length)}},
+            .limits = {LengthLimit::OfMaxLength(config_.max_length())},
             .per_token = {{heads * size, {"heads", "head_size"}}}};
   }
-
-  void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;

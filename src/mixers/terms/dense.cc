@@ -10,10 +10,9 @@ namespace syntra {
 namespace {
 
 TermTraits Traits(const ScoreTerm& term) {
-  const int64_t length = term.dense().max_length();
   return {.operands = TermOperands::kFeature,
           .reads_positions = true,
-          .limit = LengthLimit{length, "max_length", std::to_string(length)},
+          .limit = LengthLimit::OfMaxLength(term.dense().max_length()),
           .columns = {{term.dense().hidden(), "hidden"}}};
 }
 

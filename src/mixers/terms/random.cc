@@ -6,10 +6,9 @@ namespace syntra {
 namespace {
 
 TermTraits Traits(const ScoreTerm& term) {
-  const int64_t length = term.random().max_length();
   return {.operands = TermOperands::kTable,
           .reads_positions = true,
-          .limit = LengthLimit{length, "max_length", std::to_string(length)}};
+          .limit = LengthLimit::OfMaxLength(term.random().max_length())};
 }
 
 void Validate(const TermRules& rules) { CheckDeviationIsUsed(rules.term.random(), rules.in_term); }
