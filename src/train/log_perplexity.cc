@@ -6,13 +6,14 @@
 #include <cmath>
 
 #include "base/divide.h"
-#include "metrics/unicode_text.h"
 #include "plan/evaluation_rows.h"
+#include "train/text_counts.h"
 
 namespace syntra {
 namespace {
 
-// A 64-bit sum as three exact doubles: every part stays below 2^53 after adding over the ranks.
+// The checksum, a 64-bit sum, as three exact doubles: every part stays below 2^53 after adding over
+// the ranks.
 constexpr int kParts = 3;
 constexpr int kPartBits = 22;
 
@@ -25,70 +26,16 @@ int64_t BatchesOf(const EvaluationConfig& how, int64_t in_split) {
   return how.batches() > 0 ? std::min<int64_t>(how.batches(), in_split) : in_split;
 }
 
-struct TextCounts {
-  int64_t words = 0, bytes = 0;
+// What is summed over the pieces of all ranks: slots of a vector, since all travel in one
+// collective.
+enum SumSlot : size_t {
+  kNegativeLogP,
+  kTokens,
+  kWords,
+  kBytes,
+  kChecksum,
+  kSumSlots = kChecksum + kParts
 };
-
-TextCounts CountsOf(const std::string& text) {
-  return {.words = std::ssize(SplitAtSpace(text)), .bytes = std::ssize(text)};
-}
-
-// The token before a row's first target, or 0 where there is none: of the row itself or, as rows
-// are cut from the documents one after another, the last one of the row before, which is `last`.
-int32_t TokenBefore(const Batch& batch, int64_t row, int32_t last) {
-  const std::span<const int32_t> targets = batch.Row("targets", row);
-  const auto first = std::ranges::find_if(targets, [](int32_t id) { return id > 0; });
-  if (first == targets.end()) return last;
-  const int32_t before = batch.Row("decoder_ids", row)[first - targets.begin()];
-  return before > 0 ? before : last;
-}
-
-int32_t LastTarget(const Batch& batch, int64_t row) {
-  int32_t last = 0;
-  for (const int32_t id : batch.Row("targets", row)) last = id > 0 ? id : last;
-  return last;
-}
-
-// Adds what a row's targets add to the text that ends with the token `before`. So a word that two
-// rows share is counted once, where it begins, and so is the space between two rows. Texts end with
-// an EOS.
-void CountText(int32_t before, std::span<const int32_t> targets, const Tokenizer& tokenizer,
-               TextCounts* counts) {
-  std::vector<int32_t> ids;
-  TextCounts counted;  // of ids, already
-  if (before > 0 && before != tokenizer.eos_id()) {
-    ids.push_back(before);
-    counted = CountsOf(tokenizer.Decode(ids));
-  }
-  const auto count = [&] {
-    const TextCounts all = CountsOf(tokenizer.Decode(ids));
-    counts->words += all.words - counted.words;
-    counts->bytes += all.bytes - counted.bytes;
-    ids.clear();
-    counted = {};
-  };
-  for (const int32_t id : targets) {
-    if (id <= 0) continue;
-    if (id != tokenizer.eos_id()) {
-      ids.push_back(id);
-      continue;
-    }
-    count();
-    ++counts->words;
-  }
-  count();
-}
-
-// Adds those of all rows of a batch.
-void CountTexts(const Batch& batch, const ValidationData& data, const Tokenizer& tokenizer,
-                TextCounts* counts) {
-  int32_t last =
-      batch.first_example > 0 ? LastTarget(data.Examples(batch.first_example - 1, 1), 0) : 0;
-  for (int64_t row = 0; row < batch.rows; ++row) {
-    CountText(TokenBefore(batch, row, last), batch.Row("targets", row), tokenizer, counts);
-    last = LastTarget(batch, row);
-  }
-}
 
 }  // namespace
 
@@ -110,7 +57,7 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
   const int64_t in_split = data.BatchCount(batch_size);
   const int64_t count = BatchesOf(config.evaluation(), in_split);
   const int64_t pieces = DivideUp(batch_size, kPieceRows);
-  double negative_log_p = 0, tokens = 0;
+  std::array<double, kSumSlots> sums{};
   uint64_t checksum = 0;
   TextCounts counts;
   // The pieces go round the ranks.
@@ -121,34 +68,32 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
     const int64_t row = i % pieces * kPieceRows;
     const Batch batch =
         data.Get(i / pieces, batch_size, row, std::min(kPieceRows, batch_size - row));
-    const LossSums sums = replica.Evaluate(batch);
-    negative_log_p += std::nearbyint(sums.negative_log_p / kGrain) * kGrain;
-    tokens += sums.tokens;
+    const LossSums piece = replica.Evaluate(batch);
+    sums[kNegativeLogP] += std::nearbyint(piece.negative_log_p / kGrain) * kGrain;
+    sums[kTokens] += piece.tokens;
     checksum += LabelChecksum(batch);
     if (counts_text) CountTexts(batch, data, *counts_text, &counts);
   }
-  // Words and bytes come after the parts of the checksum.
-  std::array<double, 2 + kParts + 2> shared{negative_log_p, tokens};
-  shared[2 + kParts] = static_cast<double>(counts.words);
-  shared[2 + kParts + 1] = static_cast<double>(counts.bytes);
+  sums[kWords] = static_cast<double>(counts.words);
+  sums[kBytes] = static_cast<double>(counts.bytes);
   for (int part = 0; part < kParts; ++part) {
-    shared[2 + part] =
+    sums[kChecksum + part] =
         static_cast<double>(checksum >> (part * kPartBits) & ((uint64_t{1} << kPartBits) - 1));
   }
-  ranks.AllReduceSum(shared);
-  uint64_t total = 0;
+  ranks.AllReduceSum(sums);
+  checksum = 0;
   for (int part = 0; part < kParts; ++part) {
-    total += static_cast<uint64_t>(shared[2 + part]) << (part * kPartBits);
+    checksum += static_cast<uint64_t>(sums[kChecksum + part]) << (part * kPartBits);
   }
-  return LogPerplexity{.value = shared[0] / shared[1],
-                       .tokens = static_cast<int64_t>(shared[1]),
+  return LogPerplexity{.value = sums[kNegativeLogP] / sums[kTokens],
+                       .tokens = static_cast<int64_t>(sums[kTokens]),
                        .examples = count * batch_size,
                        .batches = count,
                        .left_out_examples = data.example_count() - count * batch_size,
                        .left_out_batches = in_split - count,
-                       .label_checksum = total,
-                       .words = static_cast<int64_t>(shared[2 + kParts]),
-                       .bytes = static_cast<int64_t>(shared[2 + kParts + 1])};
+                       .label_checksum = checksum,
+                       .words = static_cast<int64_t>(sums[kWords]),
+                       .bytes = static_cast<int64_t>(sums[kBytes])};
 }
 
 }  // namespace syntra
