@@ -34,6 +34,8 @@
 #include "kernels/cuda/check.h"
 #include "kernels/math/relative_bucket.h"
 #include "kernels/op.h"
+#include "kernels/ops/shapes.h"
+#include "tests/bench/timed_lines.h"
 
 namespace syntra {
 namespace {
@@ -124,11 +126,6 @@ class Graph {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-void PrintLine(const Json& line) {
-  fmt::print("{}\n", JsonText(line));
-  std::fflush(stdout);
-}
-
 // The segment of all positions of rows without padding.
 DeviceBuffer Ones(const TensorType& type) {
   const std::vector<int32_t> ones(type.shape.size(), 1);
@@ -167,8 +164,6 @@ DeviceBuffer RandomTensor(const TensorType& type) {
   }
   return buffer;
 }
-
-TensorType None() { return {DType::kNone, {}}; }
 
 double Bytes(const std::vector<TensorType>& types) {
   double bytes = 0;
