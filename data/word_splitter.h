@@ -46,8 +46,8 @@ class WordSplitter {
   std::string_view text_;
   size_t at_ = 0;            // where the next word begins
   bool after_space_ = true;  // the next word follows spaces
-  // Of the block of 64 bytes before next_block_, as bits: where words begin that are yet to come,
-  // and which of these follow spaces.
+  // The block of 64 bytes before next_block_, as bits: where the words begin that were not returned
+  // yet, and which of these follow spaces.
   size_t next_block_ = 0;
   uint64_t beginnings_ = 0, after_spaces_ = 0;
   // What precedes next_block_.

@@ -22,7 +22,7 @@ struct WordKey {
 
   uint64_t low = 0, high = 0;
 
-  // Of `size` bytes of `text` from `begin`; size must not be 0.
+  // The key of the word of `size` bytes, at least one, at `begin` of `text`.
   static WordKey Of(std::string_view text, size_t begin, size_t size, bool after_space) {
     if (size > kMostBytes) return {};
     WordKey key;

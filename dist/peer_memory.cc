@@ -19,7 +19,7 @@ namespace syntra {
 namespace {
 
 constexpr size_t kPage = 4096;
-// So much memory is there twice while pages are replaced.
+// Pages are replaced in blocks of this size: while one is replaced, it exists twice.
 constexpr size_t kBlock = size_t{64} << 20;
 
 // How other processes find the file of a rank, and know that it is the one that they look for:

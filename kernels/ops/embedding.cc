@@ -30,7 +30,7 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
   }
 }
 
-// Of the table, only the rows that are named.
+// Only those rows of the table are read that the ids name.
 double Bytes(const OpCall& call) {
   const double ids = call.inputs[0].bytes(), y = call.outputs[0].bytes();
   const double rows = call.outputs[0].shape.size() * sizeof(float);
@@ -74,7 +74,8 @@ void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
   }
 }
 
-// Of the table, the rows that are added to; before that all of it, unless it has values already.
+// The rows that the ids name are read and written. Before that the whole table is cleared, unless
+// the gradient is added to it.
 double GradBytes(const OpCall& call) {
   const double ids = call.inputs[0].bytes(), dy = call.inputs[1].bytes();
   const double rows = call.inputs[1].shape.size() * sizeof(float);

@@ -38,7 +38,7 @@ std::vector<std::string> AttentionNames(std::span<const AttentionWeights> attent
 
 class AttentionReport {
  public:
-  // Of the same model each time.
+  // Adds the weights of another batch; all are of the same model.
   void Add(std::span<const AttentionWeights> attentions);
 
   // One line for each attention: means over its heads, and from the least to the most of a head.

@@ -20,7 +20,7 @@ struct MixerResult {
   std::vector<RunHistory> histories;  // of the runs that came to their end, one for each seed
   Json results;                       // of tasks: results.json of these runs as one; else null
   int diverged = 0;                   // runs that could not go on
-  // Of runs that were done before with other settings, which these are.
+  // How the settings of runs that were done before differ from those of this comparison.
   std::vector<std::string> other_settings;
 
   // The log-perplexity of the last evaluations; not finite if no run has one.

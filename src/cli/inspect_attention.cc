@@ -101,8 +101,8 @@ struct Extent {
   int64_t queries = 1, keys = 1;
 };
 
-// Of the first `positions`, those of the example without the padding after it, which reads nothing
-// and is not read.
+// The queries and keys to draw: those of the first example up to its padding, which reads nothing
+// and is not read, and at most `positions` of each.
 Extent ExtentOf(const AttentionWeights& attention, int64_t positions) {
   Extent used;
   for (int64_t head = 0; head < attention.heads; ++head) {

@@ -56,7 +56,7 @@ std::string CudaDriverVersion() {
   return get && get(&version) == 0 ? CudaVersionText(version) : "found";
 }
 
-// Of the library that ranks would load. `is_needed`: why there is none is of interest.
+// The version of the library that ranks would load. If there is none: why, if it `is_needed`.
 std::string NcclVersion(bool is_needed) {
   try {
     return nccl::Load().Version();

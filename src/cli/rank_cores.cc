@@ -81,8 +81,9 @@ std::vector<Core> CoresIn(hwloc_topology& topology, const Set& cpus) {
   return cores;
 }
 
-// So many of the ranks have equal parts of the cores. A part does not begin in a node where it
-// would not fit, as long as there are cores to spare. nullopt: there are more ranks than cores.
+// The part of the cores that rank `rank` of `ranks` gets; all parts are equal. A part does not
+// begin in a NUMA node where it would not fit, as long as there are cores to spare. nullopt: there
+// are more ranks than cores.
 std::optional<Set> PartOf(const std::vector<Core>& cores, size_t ranks, size_t rank) {
   const size_t part = cores.size() / ranks;
   if (part == 0) return std::nullopt;

@@ -17,7 +17,7 @@ std::string ColumnName(const std::string& task, const Json& values) {
   return fmt::format("{} {}", task, Join(metrics, "/"));
 }
 
-// Of one of the row's tasks or tests.
+// The cell of one of the row's tasks or test splits (`part`): "88.2/84.1", "-" without results.
 std::string Cell(const ResultsRow& row, Json ResultsRow::*part, const std::string& name) {
   if (!(row.*part).contains(name)) return "-";
   std::vector<std::string> values;

@@ -17,7 +17,7 @@
 namespace syntra {
 namespace {
 
-// As many as a batch can have examples.
+// The largest train.batch_size: each rank needs an example.
 constexpr int64_t kMostJobRanks = 1 << 20;
 
 struct SlurmOptions {

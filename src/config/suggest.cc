@@ -225,7 +225,7 @@ std::vector<std::string> MeantFields(const UnknownField& unknown) {
   std::vector<std::string> paths = NearestTo(unknown.owner, Called(name));
   const std::string here = MisspeltHere(unknown.message, name);
   if (!paths.empty()) {
-    // Such as a plural.
+    // One edit away, such as a plural.
     const bool is_close = !here.empty() && EditDistance(name, here) == 1;
     if (is_close) paths.insert(paths.begin(), FieldPath(unknown.owner, here));
     return paths;

@@ -41,7 +41,8 @@ CountsByLength Compare(const RunsByLength& predicted, const RunsByLength& accept
   return counts;
 }
 
-// Of the lengths of which both texts have runs.
+// The F score, in percent, of the mean precision and recall over the lengths of which both texts
+// have runs.
 double ScoreOf(const CountsByLength& counts) {
   constexpr double kRecallWeight = 2 * 2;  // beta squared
   double precision = 0, recall = 0;
@@ -58,7 +59,7 @@ double ScoreOf(const CountsByLength& counts) {
   return 100 * (1 + kRecallWeight) * precision * recall / (kRecallWeight * precision + recall);
 }
 
-// Of several accepted texts, the first of those with the highest score.
+// The counts of the accepted text with the highest score; of equals, the first.
 CountsByLength BestOf(const Judgement& example) {
   const RunsByLength predicted = RunsOf(example.predicted_text);
   std::optional<CountsByLength> best;

@@ -47,7 +47,7 @@ class Chunks {
   double decay(int64_t head) const {
     return attention_.decay.empty() ? 1.0 : attention_.decay[head];
   }
-  // As many heads as there are different numbers.
+  // The number of different decays: one for each head, or one for all.
   int64_t decays() const { return attention_.decay.empty() ? 1 : attention_.heads; }
 
   // x [B, T, H * W] as [B, C, H, L, W], zeros after the last position.

@@ -100,7 +100,7 @@ void Executable::PlaceTransients() {
   }
 }
 
-// To where an executable that needs more has moved them.
+// Follows the transients to where another executable, which needed more memory, has moved them.
 void Executable::FollowTransients() {
   if (transients_at_ == transients_.data()) return;
   PlaceTransients();

@@ -110,7 +110,8 @@ void SleepSeconds(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// Nothing where stderr would keep this thread waiting: a terminal after ^S, a pipe that is full.
+// Prints nothing if stderr would keep this thread waiting: a terminal after ^S, a pipe that is
+// full.
 void PrintIfTaken(std::string_view text) {
   pollfd output{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (poll(&output, 1, 0) == 1 && output.revents & POLLOUT) StderrLine().PrintBelow(text);

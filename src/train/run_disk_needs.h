@@ -18,7 +18,7 @@ struct RunFiles {
   int64_t best_checkpoints = 0;       // one for each task that is judged
 };
 
-// From where the run stands to its end.
+// The space that the files of a run need from where it stands to its end.
 std::vector<DiskNeed> RunDiskNeeds(const Config& config, const RunDirectory& directory,
                                    const RunFiles& files);
 

@@ -26,7 +26,8 @@ std::string ParameterNames(const Program& program, const Instruction& instructio
   return Join(names, ", ");
 }
 
-// Of updates that one kernel does, types and parameters are the first one's.
+// What the timeline shows of the instructions that one kernel ran. Of several updates, types and
+// parameters are those of the first.
 Json FactsOf(const Program& program, const RunTimes::Mark& mark) {
   const std::span done =
       std::span(program.instructions).subspan(mark.instruction, mark.instructions);
