@@ -24,9 +24,9 @@ namespace {
 
 struct GenerateOptions {
   int64_t samples = 0;
-  bool raw = false, json = false;
+  bool json = false;
   std::string strategy;  // empty: as configured
-  std::string task;      // whose form lines get; empty: of a model of one task that one
+  TaskLinesOptions lines;
 };
 
 // The result for a line of the input: texts, the best first, or an error.
@@ -140,7 +140,7 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
                  const OnBatch& on_batch) {
   const ValidationData data = OpenValidationData(model, ranks, watchdog);
   const SamplesForm form{.goes_on = IsLanguageModelling(model.config.data()),
-                         .raw = options.raw,
+                         .raw = options.lines.raw,
                          .columns = TerminalColumns(STDOUT_FILENO)};
   std::vector<ValidationSample> samples =
       ReadSamples(data, *model.tokenizer, options.samples, form.goes_on);
@@ -154,7 +154,7 @@ void FillLines(BatchDecoder& decoder, Communicator& ranks, const LoadedModel& mo
   const Tokenizer& tokenizer = *model.tokenizer;
   std::optional<TaskLines> task_lines;
   if (task) task_lines.emplace(*task, tokenizer, RowLengths(model.config.data()).inputs);
-  LineFiller filler(decoder, ranks, tokenizer, options.raw,
+  LineFiller filler(decoder, ranks, tokenizer, options.lines.raw,
                     IsLanguageModelling(model.config.data()), task_lines ? &*task_lines : nullptr,
                     answers);
   answers.Run([&](const std::vector<std::string>& lines) {
@@ -202,23 +202,13 @@ LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& 
   return loaded;
 }
 
-// The task whose inputs the lines give: the one that is named or, unless --raw says how lines are
-// read, the only one that the model has learned; else null.
-std::unique_ptr<Task> TaskOfLines(const Config& config, const GenerateOptions& options) {
-  if (options.samples > 0) return nullptr;
-  if (!options.task.empty()) return ChooseTask(config, options.task).task;
-  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
-  if (options.raw || tasks.size() != 1 || !tasks.front()->input_template()) return nullptr;
-  return std::move(tasks.front());
-}
-
 // Whether the lines get labels instead of text. Throws Error(kConfig) for options of the other.
 bool GivesLabels(const ModelConfig& model, const GenerateOptions& options) {
   const bool gives_labels = ArchitectureOf(model).outputs() == Outputs::kClasses;
-  if (!options.task.empty() && options.samples > 0) {
+  if (!options.lines.task.empty() && options.samples > 0) {
     Fail(ExitCode::kConfig, "--task says what lines mean, and --samples reads none; remove one");
   }
-  if (gives_labels && (options.raw || options.samples > 0 || !options.strategy.empty())) {
+  if (gives_labels && (options.lines.raw || options.samples > 0 || !options.strategy.empty())) {
     Fail(
         ExitCode::kConfig,
         "a model of architecture {} predicts classes, so lines get labels; remove --raw, --samples "
@@ -232,7 +222,7 @@ bool GivesLabels(const ModelConfig& model, const GenerateOptions& options) {
 // Error(kConfig) for options of decoding.
 bool GivesRankedLabels(const Config& config, const Task* task, const GenerateOptions& options) {
   if (!task || !RanksLabels(config, *task)) return false;
-  if (options.raw || !options.strategy.empty()) {
+  if (options.lines.raw || !options.strategy.empty()) {
     Fail(ExitCode::kConfig,
          "evaluation.rank_classification is set, so lines get the most probable label of the task "
          "{}; remove --raw and --strategy, or give --set evaluation.rank_classification=false",
@@ -249,14 +239,11 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
   CheckHasEos(tokenizer);
   LineAnswers answers(ranks, watchdog);
   if (GivesLabels(config.model(), options)) {
-    LabelLines(loaded, {.task = options.task, .json = options.json}, ranks, answers);
+    LabelLines(loaded, {.task = options.lines.task, .json = options.json}, ranks, answers);
     return answers.code();
   }
-  const std::unique_ptr<Task> task = TaskOfLines(config, options);
-  if (task && options.task.empty() && ranks.rank() == 0) {
-    Log().info("lines are inputs of the task {}; --raw takes them as they are",
-               task->traits().name);
-  }
+  const std::unique_ptr<Task> task =
+      options.samples > 0 ? nullptr : TaskOfLines(config, options.lines, ranks);
   if (GivesRankedLabels(config, task.get(), options)) {
     LabelLines(loaded, {.task = task->traits().name, .json = options.json}, ranks, answers);
     return answers.code();
@@ -285,19 +272,14 @@ Action SetUpGenerate(CLI::App& app) {
   app.add_flag(
       "--json", options->json,
       "Print a JSON object for each line, with all outputs, or the label, and log-probabilities");
-  app.add_flag("--raw", options->raw,
+  app.add_flag("--raw", options->lines.raw,
                "Print the model's output unchanged, with its sentinels, instead of the line with "
                "its gaps filled, also of lines without gaps");
   app.add_option(
          "--samples", options->samples,
          "Print this many validation examples with the model's output instead of reading lines")
       ->check(CLI::Range(0, 1000000));
-  app.add_option(
-         "--task", options->task,
-         "Read lines as the inputs of this task: its template or prefix is applied, its "
-         "labels are used, and long inputs are cut as in training. A model of one task needs no "
-         "name")
-      ->type_name("NAME");
+  AddTaskOption(app, &options->lines);
   return [checkpoint, options] {
     return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {
       return Generate(*checkpoint, *options, ranks, watchdog);

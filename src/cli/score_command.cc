@@ -2,59 +2,105 @@
 // syntra score: log-probabilities of given targets; a line in, a line out. Ranks share the lines.
 #include <CLI/CLI.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/gaps.h"
 #include "cli/line_answers.h"
 #include "cli/ranks.h"
+#include "cli/task_lines.h"
+#include "data/example.h"
 #include "decode/scorer.h"
 
 namespace syntra {
 namespace {
 
+struct ScoreOptions {
+  bool json = false;
+  TaskLinesOptions lines;
+};
+
+// A line of the input, in its parts, and what is said of it.
+struct ScoredLine {
+  std::string input;
+  std::vector<std::string> targets;
+  std::vector<double> log_probabilities;  // of each target
+  std::string error;                      // if it cannot be scored
+};
+
 // Turns lines into requests.
 class RequestReader {
  public:
-  // With `goes_on` the targets stand after the input, and neither ends with an EOS.
+  // With `goes_on` the targets stand after the input, and neither ends with an EOS. `task_lines`:
+  // lines begin with the input of a task, whose targets are plain text; or null.
   RequestReader(const Tokenizer& tokenizer, const DecodeSettings& lengths, bool goes_on,
-                LineAnswers& answers)
-      : tokenizer_(tokenizer), lengths_(lengths), goes_on_(goes_on), answers_(answers) {}
+                TaskLines* task_lines)
+      : tokenizer_(tokenizer),
+        lengths_(lengths),
+        goes_on_(goes_on && !task_lines),
+        task_lines_(task_lines) {}
 
-  // nullopt, with a report, if line `index` of a block is bad.
-  std::optional<ScoreRequest> Read(size_t index, const std::string& line) const {
-    const auto bad = [&](const std::string& what) {
-      answers_.Report(index, what);
-      return std::nullopt;
-    };
+  // The input has as many of the fields, with tabs between them, as the task's; the targets follow.
+  ScoredLine PartsOf(const std::string& line) const {
     const std::vector<std::string> parts = Split(line, '\t');
-    if (parts.size() < 2) return bad("has no tab; write the input, a tab, and the target");
-    const auto ask = goes_on_ ? RequestToGoOn : RequestFor;
-    ScoreRequest request{ask(tokenizer_, parts[0]).ids, {}};
-    const int64_t inputs = std::ssize(request.ids);
-    if (inputs > lengths_.input_length) {
-      return bad(TooLongInput(inputs, lengths_));
+    const size_t fields = task_lines_ ? task_lines_->field_count() : 1;
+    if (parts.size() <= fields) return {.input = line};
+    const std::span<const std::string> all(parts);
+    return {.input = Join(all.first(fields), "\t"),
+            .targets = {parts.begin() + static_cast<std::ptrdiff_t>(fields), parts.end()}};
+  }
+
+  // nullopt for a bad line, of which `error` says what is wrong.
+  std::optional<ScoreRequest> Read(const ScoredLine& line, std::string* error) const {
+    if (line.targets.empty()) {
+      *error = task_lines_ ? fmt::format(
+                                 "has no target; write the task's input ({}), a tab, and "
+                                 "the target",
+                                 task_lines_->FieldsText())
+                           : "has no tab; write the input, a tab, and the target";
+      return std::nullopt;
     }
-    const int64_t room =
-        lengths_.together > 0 ? lengths_.together - inputs : lengths_.output_length;
-    for (const std::string& target : std::span(parts).subspan(1)) {
-      request.targets.push_back(ask(tokenizer_, target).ids);
+    std::optional<std::vector<int32_t>> input = InputOf(line.input, error);
+    if (!input) return std::nullopt;
+    ScoreRequest request{std::move(*input), {}};
+    const int64_t room = lengths_.together > 0 ? lengths_.together - std::ssize(request.ids)
+                                               : lengths_.output_length;
+    for (const std::string& target : line.targets) {
+      request.targets.push_back(IdsOf(target));
       const int64_t length = std::ssize(request.targets.back());
-      if (length == 0) return bad("has an empty target; write some text after each tab");
-      if (length <= room) continue;
-      return bad(fmt::format(
-          "has a target of {} tokens, but the model has room for {} (its {})", length, room,
-          lengths_.together > 0 ? "data.input_length, without the input"
-                                : "data.target_length or, where that is 0, data.input_length"));
+      if (length > 0 && length <= room) continue;
+      *error = length == 0 ? "has an empty target; write some text after each tab"
+                           : TooLongTarget(length, room);
+      return std::nullopt;
     }
     return request;
   }
 
  private:
+  std::vector<int32_t> IdsOf(const std::string& text) const {
+    return (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, text).ids;
+  }
+
+  std::optional<std::vector<int32_t>> InputOf(const std::string& text, std::string* error) const {
+    if (task_lines_) return task_lines_->Read(text, error);
+    std::vector<int32_t> ids = IdsOf(text);
+    if (std::ssize(ids) <= lengths_.input_length) return ids;
+    *error = TooLongInput(std::ssize(ids), lengths_);
+    return std::nullopt;
+  }
+
+  std::string TooLongTarget(int64_t length, int64_t room) const {
+    return fmt::format(
+        "has a target of {} tokens, but the model has room for {} (its {})", length, room,
+        lengths_.together > 0 ? "data.input_length, without the input"
+                              : "data.target_length or, where that is 0, data.input_length");
+  }
+
   const Tokenizer& tokenizer_;
   const DecodeSettings& lengths_;
   const bool goes_on_;
-  LineAnswers& answers_;
+  TaskLines* task_lines_;
 };
 
 // The log-probability of each target, tabs between them.
@@ -65,30 +111,64 @@ std::string Numbers(const std::vector<double>& scores) {
   return Join(numbers, "\t");
 }
 
-ExitCode Score(const CheckpointOptions& checkpoint, Communicator& ranks, Watchdog& watchdog) {
-  LoadedModel loaded = checkpoint.LoadOnRanks(kForGeneration, ranks, watchdog);
-  CheckWritesText(loaded.config.model());
-  CheckHasEos(*loaded.tokenizer);
-  const DecodeSettings lengths = DecodeSettingsOf(loaded.config);
-  LineAnswers answers(ranks, watchdog);
-  Scorer scorer(loaded.replica->trained(), lengths);
-  const RequestReader reader(*loaded.tokenizer, lengths, IsLanguageModelling(loaded.config.data()),
-                             answers);
-  answers.Run([&](const std::vector<std::string>& lines) {
-    std::vector<ScoreRequest> requests;
-    std::vector<size_t> asked;  // the line of each request
-    for (size_t i = 0; i < lines.size(); ++i) {
-      std::optional<ScoreRequest> request = reader.Read(i, lines[i]);
-      if (!request) continue;
+// A line that is an object: the input, and its targets or an error.
+std::string JsonLine(const ScoredLine& line) {
+  Json targets = Json::array();
+  for (size_t i = 0; i < line.log_probabilities.size(); ++i) {
+    targets.push_back({{"text", line.targets[i]}, {"log_probability", line.log_probabilities[i]}});
+  }
+  Json object{{"input", line.input}, {"targets", targets}};
+  if (!line.error.empty()) object["error"] = line.error;
+  return JsonText(object);
+}
+
+// One for each line, on all ranks; a bad one is reported.
+std::vector<ScoredLine> ScoreLines(const std::vector<std::string>& lines,
+                                   const RequestReader& reader, Scorer& scorer, Communicator& ranks,
+                                   LineAnswers& answers) {
+  std::vector<ScoredLine> scored;
+  std::vector<ScoreRequest> requests;
+  std::vector<size_t> asked;  // the line of each request
+  for (size_t i = 0; i < lines.size(); ++i) {
+    ScoredLine& line = scored.emplace_back(reader.PartsOf(lines[i]));
+    std::string error;
+    if (auto request = reader.Read(line, &error)) {
       requests.push_back(std::move(*request));
       asked.push_back(i);
+    } else {
+      line.error = answers.Report(i, error);
     }
-    const std::vector<std::vector<double>> scores =
-        scorer.Score(requests, ranks, [&](size_t done) { answers.Advance(done); });
-    std::vector<std::string> printed(lines.size());
-    for (size_t i = 0; i < asked.size(); ++i) printed[asked[i]] = Numbers(scores[i]);
+  }
+  std::vector<std::vector<double>> scores =
+      scorer.Score(requests, ranks, [&](size_t done) { answers.Advance(done); });
+  for (size_t k = 0; k < asked.size(); ++k) {
+    scored[asked[k]].log_probabilities = std::move(scores[k]);
+  }
+  return scored;
+}
+
+ExitCode Score(const CheckpointOptions& checkpoint, const ScoreOptions& options,
+               Communicator& ranks, Watchdog& watchdog) {
+  LoadedModel loaded = checkpoint.LoadOnRanks(kForGeneration, ranks, watchdog);
+  CheckWritesText(loaded.config.model());
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  CheckHasEos(tokenizer);
+  const DecodeSettings lengths = DecodeSettingsOf(loaded.config);
+  const std::unique_ptr<Task> task = TaskOfLines(loaded.config, options.lines, ranks);
+  std::optional<TaskLines> task_lines;
+  if (task) task_lines.emplace(*task, tokenizer, RowLengths(loaded.config.data()).inputs);
+  LineAnswers answers(ranks, watchdog);
+  Scorer scorer(loaded.replica->trained(), lengths);
+  const RequestReader reader(tokenizer, lengths, IsLanguageModelling(loaded.config.data()),
+                             task_lines ? &*task_lines : nullptr);
+  answers.Run([&](const std::vector<std::string>& lines) {
+    std::vector<std::string> printed;
+    for (const ScoredLine& line : ScoreLines(lines, reader, scorer, ranks, answers)) {
+      printed.push_back(options.json ? JsonLine(line) : Numbers(line.log_probabilities));
+    }
     return printed;
   });
+  if (task_lines && ranks.rank() == 0) task_lines->WarnOfCut();
   return answers.code();
 }
 
@@ -96,9 +176,17 @@ ExitCode Score(const CheckpointOptions& checkpoint, Communicator& ranks, Watchdo
 
 Action SetUpScore(CLI::App& app) {
   const auto checkpoint = AddCheckpointOptions(app);
-  return [checkpoint] {
+  const auto options = std::make_shared<ScoreOptions>();
+  app.add_flag("--json", options->json,
+               "Print a JSON object for each line, with its input, and the text and the "
+               "log-probability of each target");
+  app.add_flag("--raw", options->lines.raw,
+               "Read the inputs of a model of one task as they are, with its template or prefix "
+               "already applied");
+  AddTaskOption(app, &options->lines);
+  return [checkpoint, options] {
     return WithRanks("score", [&](Communicator& ranks, Watchdog& watchdog) {
-      return Score(*checkpoint, ranks, watchdog);
+      return Score(*checkpoint, *options, ranks, watchdog);
     });
   };
 }

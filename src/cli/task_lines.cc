@@ -45,6 +45,27 @@ ChosenTask ChooseTask(const Config& config, const std::string& name) {
   return {std::move(tasks[index]), index};
 }
 
+void AddTaskOption(CLI::App& app, TaskLinesOptions* options) {
+  app.add_option(
+         "--task", options->task,
+         "Read lines as the inputs of this task: its template or prefix is applied, its "
+         "labels are used, and long inputs are cut as in training. A model of one task needs no "
+         "name")
+      ->type_name("NAME");
+}
+
+std::unique_ptr<Task> TaskOfLines(const Config& config, const TaskLinesOptions& options,
+                                  const Communicator& ranks) {
+  if (!options.task.empty()) return ChooseTask(config, options.task).task;
+  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
+  if (options.raw || tasks.size() != 1 || !tasks.front()->input_template()) return nullptr;
+  if (ranks.rank() == 0) {
+    Log().info("lines are inputs of the task {}; --raw takes them as they are",
+               tasks.front()->traits().name);
+  }
+  return std::move(tasks.front());
+}
+
 TaskLines::TaskLines(const Task& task, const Tokenizer& tokenizer, int64_t input_length)
     : tokenizer_(tokenizer), template_(TemplateOf(task)), input_length_(input_length) {
   for (const std::string& field : template_.fields()) {
@@ -53,6 +74,8 @@ TaskLines::TaskLines(const Task& task, const Tokenizer& tokenizer, int64_t input
     if (known == fields_.end()) fields_.push_back(field);
   }
 }
+
+std::string TaskLines::FieldsText() const { return Join(fields_, ", "); }
 
 std::optional<std::string> TaskLines::Apply(const std::string& line, std::string* error) const {
   // The only field may have tabs in it.
@@ -63,7 +86,7 @@ std::optional<std::string> TaskLines::Apply(const std::string& line, std::string
   }
   *error = fmt::format(
       "has {}, but the task's input has {}: {}; write them in this order with tabs between them",
-      Counted(std::ssize(values), "field"), fields_.size(), Join(fields_, ", "));
+      Counted(std::ssize(values), "field"), fields_.size(), FieldsText());
   return std::nullopt;
 }
 

@@ -2,6 +2,9 @@
 // Lines of text as a task's files would give them to a model.
 #pragma once
 
+#include <CLI/CLI.hpp>
+
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +12,7 @@
 
 #include "configs/schema/config.pb.h"
 #include "data/tokenizer.h"
+#include "dist/communicator.h"
 #include "tasks/task.h"
 #include "tasks/text_template.h"
 
@@ -22,11 +26,28 @@ struct ChosenTask {
 };
 ChosenTask ChooseTask(const Config& config, const std::string& name);
 
+// Which task's inputs lines of standard input are.
+struct TaskLinesOptions {
+  std::string task;  // empty: of a model of one task that one
+  bool raw = false;  // of none, unless one is named
+};
+// Adds --task.
+void AddTaskOption(CLI::App& app, TaskLinesOptions* options);
+// The task that is named or, unless --raw says how lines are read, the only one that the model has
+// learned, which is logged; else null.
+std::unique_ptr<Task> TaskOfLines(const Config& config, const TaskLinesOptions& options,
+                                  const Communicator& ranks);
+
 // Makes inputs of lines, and counts those that are longer than what the model reads.
 class TaskLines {
  public:
   // The task must outlive it. Throws Error(kConfig) if its inputs are more than fields in a text.
   TaskLines(const Task& task, const Tokenizer& tokenizer, int64_t input_length);
+
+  // How many fields, with tabs between them, are an input.
+  size_t field_count() const { return fields_.size(); }
+  // "hypothesis, premise"
+  std::string FieldsText() const;
 
   // The ids of the input that a line stands for, cut to the input length. The line has the fields
   // of the task's input, with tabs between them; nothing if it has other ones, and `error` says so.

@@ -99,6 +99,44 @@ TEST_F(Finetune, TheOnlyTaskIsThatOfTheLines) {
   EXPECT_FALSE(generated({"--raw"}).Says("lines are inputs of")) << alone.err;
 }
 
+// `score` reads inputs as `generate` does, and a target after them.
+TEST_F(Finetune, ScoredLinesAreInputsOfTheTask) {
+  const std::string prefixed = "data.task[0].classification.input=toy: {text}";
+  ASSERT_EQ(Run(Command("a", {"train.steps=1", prefixed})).code, 0);
+  const std::string model = (Directory("a") / "best/toy").string();
+  const auto scored = [&](const std::string& lines, const Arguments& more) {
+    Arguments command{"score", model};
+    command.insert(command.end(), more.begin(), more.end());
+    return Run(command, {.input = lines});
+  };
+  const Outcome raw = scored("toy: ea ga ja\tca\tda\n", {"--raw"});
+  ASSERT_EQ(raw.code, 0) << raw.err;
+  const Outcome named = scored("ea ga ja\tca\tda\n", {"--task", "toy"});
+  EXPECT_EQ(named.out, raw.out) << named.err;
+  const Outcome alone = scored("ea ga ja\tca\tda\n", {});
+  EXPECT_EQ(alone.out, raw.out);
+  EXPECT_TRUE(alone.Says("lines are inputs of the task toy")) << alone.err;
+  EXPECT_NE(scored("ea ga ja\tca\tda\n", {"--raw"}).out, raw.out);
+
+  const Outcome json = scored("ea ga ja\tca\tda\nea\n", {"--json"});
+  EXPECT_EQ(json.code, 3);
+  const std::vector<std::string> lines = Split(json.out, '\n');
+  ASSERT_EQ(lines.size(), 3u) << json.out;
+  const Json line = ParseJson(lines[0]), bad = ParseJson(lines[1]);
+  EXPECT_EQ(line["input"], "ea ga ja");
+  const std::vector<std::string> numbers = Split(StripSpace(raw.out), '\t');
+  ASSERT_EQ(numbers.size(), 2u) << raw.out;
+  for (size_t i = 0; i < 2; ++i) {
+    const Json& target = line["targets"][i];
+    EXPECT_EQ(target["text"], i == 0 ? "ca" : "da");
+    EXPECT_NEAR(target["log_probability"].get<double>(), std::stod(numbers[i]), 1e-6);
+  }
+  EXPECT_TRUE(bad["targets"].empty());
+  EXPECT_EQ(bad["error"],
+            "line 2 of the input has no target; write the task's input (text), a tab, and the "
+            "target");
+}
+
 // As `eval` does, with the log-probabilities on request.
 TEST_F(Finetune, GeneratedLabelsAreRankedWhereTheTasksAre) {
   const Arguments ranked{"train.steps=1", "evaluation.rank_classification=true"};
