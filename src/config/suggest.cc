@@ -225,9 +225,10 @@ std::vector<std::string> MeantFields(const UnknownField& unknown) {
   std::vector<std::string> paths = NearestTo(unknown.owner, Called(name));
   const std::string here = MisspeltHere(unknown.message, name);
   if (!paths.empty()) {
-    // One edit away, such as a plural.
+    // One edit away, such as a plural, unless it is a synonym.
+    const std::string path = FieldPath(unknown.owner, here);
     const bool is_close = !here.empty() && EditDistance(name, here) == 1;
-    if (is_close) paths.insert(paths.begin(), FieldPath(unknown.owner, here));
+    if (is_close && std::ranges::count(paths, path) == 0) paths.insert(paths.begin(), path);
     return paths;
   }
   if (!here.empty()) return {FieldPath(unknown.owner, here)};

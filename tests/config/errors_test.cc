@@ -152,6 +152,13 @@ TEST(ConfigErrors, ColumnsCountCharacters) {
             "error: x:1:25: data has no field \"pak\"; did you mean \"pack\"?");
 }
 
+// A plural, and a synonym too.
+TEST(ConfigErrors, WhatWasMeantIsNamedOnce) {
+  EXPECT_EQ(OnlyError("data { task { classification { name: 'n' labels: 'a' } } }"),
+            "error: x:1:42: data.task[0].classification has no field \"labels\"; did you mean "
+            "\"label\"?");
+}
+
 TEST(ConfigErrors, FieldOfAnotherMessage) {
   EXPECT_EQ(OnlyError("model { warmup_steps: 5 }"),
             "error: x:1:9: model has no field \"warmup_steps\"; did you mean "
