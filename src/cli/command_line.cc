@@ -44,7 +44,7 @@ std::vector<std::string> KnownNames(const CLI::App& app, bool options) {
   return names;
 }
 
-// Says what to write if "--steps 5" or "--train.steps=5" means a field of the configuration.
+// What to write if "--steps 5" or "--train.steps=5" means a field of the configuration.
 std::string HowToSet(const CLI::App& app, const std::string& argument) {
   constexpr size_t kMostNamed = 3;
   if (!argument.starts_with("--") || !app.get_option_no_throw("--set")) return "";
@@ -53,8 +53,20 @@ std::string HowToSet(const CLI::App& app, const std::string& argument) {
   std::vector<std::string> fields = FieldsMeant(name);
   if (fields.empty() || fields.size() > kMostNamed) return "";
   const std::string value = equals < argument.size() ? argument.substr(equals) : "=...";
-  for (std::string& field : fields) field = "--set " + field + value;
-  return "; to set a field of the configuration: " + Join(fields, " or ");
+  for (std::string& field : fields) field = "--set " + field + value + NoteOf(field, name);
+  return "to set a field of the configuration: " + Join(fields, " or ");
+}
+
+// What was meant by `argument`, whose name is `unknown`: an option or command of almost that name
+// or, unless that is much nearer, the field of exactly that name.
+std::string Meant(const CLI::App& app, const std::string& argument, const std::string& unknown,
+                  const std::vector<std::string>& known) {
+  const std::string option = "--" + unknown;  // of "help" and "version"
+  if (app.get_option_no_throw(option)) return fmt::format("; did you mean \"{}\"?", option);
+  const std::string like = DidYouMean(unknown, known), field = HowToSet(app, argument);
+  if (field.empty()) return like;
+  const bool is_near = !like.empty() && EditDistance(unknown, NearestName(unknown, known)) == 1;
+  return is_near ? like + " Or, " + field : "; " + field;
 }
 
 // The command that other programs call `name`.
@@ -86,8 +98,7 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   }
   const char* kind = is_option ? "option" : known.empty() ? "argument" : "command";
   std::string meant = &app == &root ? CommandCalled(unknown) : "";
-  if (meant.empty()) meant = DidYouMean(unknown, known);
-  if (meant.empty()) meant = HowToSet(app, extras.front());
+  if (meant.empty()) meant = Meant(app, extras.front(), unknown, known);
   return fmt::format("{} has no {} \"{}\"{}", name, kind, unknown, meant);
 }
 

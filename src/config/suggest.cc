@@ -156,17 +156,16 @@ bool IsCalled(const Counterpart& counterpart, const std::string& name) {
   return std::ranges::count(counterpart.name(), name) > 0;
 }
 
-// " (note)" where the field is only a counterpart of what is called `name`.
-std::string NoteOf(const std::string& path, const std::string& name) {
+}  // namespace
+
+std::string NoteOf(const std::string& path, std::string_view name) {
   const auto named = std::ranges::find(NamedFields(), WithoutIndices(path), &NamedField::path);
   if (named == NamedFields().end()) return "";
   for (const Counterpart& each : Counterparts(*named->field)) {
-    if (IsCalled(each, name)) return fmt::format(" ({})", each.note());
+    if (IsCalled(each, Normalized(name))) return fmt::format(" ({})", each.note());
   }
   return "";
 }
-
-}  // namespace
 
 std::vector<std::string> Synonyms(const FieldDescriptor& field) {
   std::vector<std::string> names;
@@ -239,8 +238,8 @@ std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::st
   for (std::string& path : meant) {
     const size_t dot = path.rfind('.');
     const bool is_here = dot != std::string::npos && path.substr(0, dot) == unknown.owner;
-    path = fmt::format("\"{}\"{}", is_here ? path.substr(dot + 1) : path,
-                       NoteOf(path, Normalized(unknown.name)));
+    path =
+        fmt::format("\"{}\"{}", is_here ? path.substr(dot + 1) : path, NoteOf(path, unknown.name));
   }
   std::string hint;
   if (!meant.empty()) {

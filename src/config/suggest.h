@@ -47,6 +47,10 @@ std::vector<std::string> FieldsCalled(std::string_view name);
 // `name`, if it is the path of a field.
 std::vector<std::string> FieldsMeant(std::string_view name);
 
+// " (note)" where the field at `path` is only a counterpart of what other programs call `name`;
+// else "".
+std::string NoteOf(const std::string& path, std::string_view name);
+
 // "model.mixer.attention.term[0].random" -> "model.mixer.attention.term.random".
 std::string WithoutIndices(const std::string& path);
 

@@ -58,6 +58,18 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
        "--set train.steps=...\n"},
       {"pretrain my.textproto --nothing 0.1",
        "error: syntra pretrain has no option \"--nothing\"\n"},
+      // The name of a field before a name that is only like it; both where it is very like it.
+      {"finetune my.textproto --steps 5",
+       "error: syntra finetune has no option \"--steps\"; to set a field of the configuration: "
+       "--set train.steps=...\n"},
+      {"finetune my.textproto --seed 5",
+       "error: syntra finetune has no option \"--seed\"; did you mean \"--seeds\"? Or, to set a "
+       "field of the configuration: --set train.seed=..."},
+      {"pretrain my.textproto --epochs 5", "--set train.steps=... (steps, not epochs)\n"},
+      {"pretrain my.textproto --resume runs/a",
+       "--set checkpoint.initial=... (for a new run; the same command again continues one)\n"},
+      {"help pretrain", "error: syntra has no command \"help\"; did you mean \"--help\"?"},
+      {"version", "error: syntra has no command \"version\"; did you mean \"--version\"?"},
       {"train my.textproto", "error: syntra has no command \"train\"; did you mean \"pretrain\"?"},
       {"config show train.steps=5",
        "error: train.steps=5 is not a file; to set a field, write --set 'train.steps=5'"},
