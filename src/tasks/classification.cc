@@ -36,6 +36,9 @@ std::unique_ptr<Task> task_classification(const TaskConfig& config) {
                   .label = own.label_field(),
                   .id = ""};
   CheckLabels(traits, row.label_values);
+  if (row.label_values.empty()) {
+    row.advice = "; if files write the labels in another way, list what they write in label_value";
+  }
   return std::make_unique<Classification>(std::move(traits), std::move(row), own.header());
 }
 

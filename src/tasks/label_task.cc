@@ -56,7 +56,7 @@ int64_t LabelTask::ReadTable(const TaskSplit& split, RowFile file, const Labelle
     const std::optional<std::string>& label = read.fields[inputs];
     if (label && !(is_test && IsPlaceholder(*label, row.label_values))) {
       if (!row.left_out.empty() && *label == row.left_out) return {};
-      const int index = IndexOf(*label, row_.label_values, row.label);
+      const int index = IndexOf(*label, row_.label_values, row.label, row.advice);
       example.expected = index;
       example.targets = traits().labels[index];
     }

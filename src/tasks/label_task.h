@@ -17,6 +17,7 @@ struct LabelledRow {
   std::string id = "index";       // the same of the id; without one, it is the row's number
   std::vector<Json> submitted{};  // as the server takes the labels; none: as the files write them
   std::string left_out{};         // a label whose rows are no examples: MNLI's "-"
+  std::string advice{};           // on a label that is none of these
 };
 
 class LabelTask : public Task {

@@ -32,14 +32,15 @@ int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowPa
   return ledger.bad();
 }
 
-int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field) {
+int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field,
+            std::string_view advice) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == text) return static_cast<int>(i);
   }
   // Tables without a header call their columns by numbers.
   const bool is_number = field.find_first_not_of("0123456789") == std::string_view::npos;
-  throw BadRow{fmt::format("{}{} is \"{}\"; must be {}", is_number ? "column " : "", field,
-                           Printable(text, 40), Join(values, " or "))};
+  throw BadRow{fmt::format("{}{} is \"{}\"; must be {}{}", is_number ? "column " : "", field,
+                           Printable(text, 40), Join(values, " or "), advice)};
 }
 
 const Json& JsonMember(const Json& object, const char* name) {

@@ -47,8 +47,10 @@ inline std::string IdOf(const std::optional<std::string>& field, const Row& row)
   return field && !field->empty() ? *field : std::to_string(row.number);
 }
 
-// The place of `text` among `values`; throws BadRow, which names the `field`.
-int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field);
+// The place of `text` among `values`; throws BadRow, which names the `field` and ends with
+// `advice`.
+int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field,
+            std::string_view advice = "");
 
 // A part of a JSON value; these throw BadRow where it does not have the type.
 const Json& JsonMember(const Json& object, const char* name);

@@ -163,6 +163,27 @@ TEST(OwnFiles, APlaceholderForALabelIsNone) {
   EXPECT_NE(fault.find("label is \"-1\"; must be 0 or 1"), std::string::npos) << fault;
 }
 
+// The usual mistake with published tables: their classes are numbers.
+TEST(OwnFiles, AnUnknownLabelPointsToLabelValue) {
+  const auto fault = [](const std::string& label_value) {
+    return DataErrorOf([&] {
+      ReadOwn(
+          "classification { name: 'topics' train: 'a.csv' validation: 'b.csv' "
+          "label: ['no', 'yes'] " +
+              label_value + " }",
+          "a.csv", "text,label\na,1\nb,2\n", "train");
+    });
+  };
+  EXPECT_NE(
+      fault("").find("label is \"1\"; must be no or yes; if files write the labels in another "
+                     "way, list what they write in label_value"),
+      std::string::npos)
+      << fault("");
+  const std::string given = fault("label_value: ['0', '3']");
+  EXPECT_NE(given.find("label is \"1\"; must be 0 or 3"), std::string::npos) << given;
+  EXPECT_EQ(given.find("label_value"), std::string::npos) << given;
+}
+
 TEST(OwnFiles, ALabelIsNoPlaceholder) {
   const std::string task =
       "classification { name: 'signs' train: 'b.csv' test: 'a.csv' label: ['minus', 'none'] "
