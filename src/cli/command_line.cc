@@ -57,12 +57,16 @@ std::string HowToSet(const CLI::App& app, const std::string& argument) {
   return "to set a field of the configuration: " + Join(fields, " or ");
 }
 
-// What was meant by `argument`, whose name is `unknown`: an option or command of almost that name
-// or, unless that is much nearer, the field of exactly that name.
+// What was meant by `argument`, whose name is `unknown`: what has that name with or without dashes,
+// or an option or command of almost that name, or the field of exactly that name.
 std::string Meant(const CLI::App& app, const std::string& argument, const std::string& unknown,
                   const std::vector<std::string>& known) {
+  const bool is_option = unknown.starts_with("--");
   const std::string option = "--" + unknown;  // of "help" and "version"
   if (app.get_option_no_throw(option)) return fmt::format("; did you mean \"{}\"?", option);
+  if (is_option && app.get_option_no_throw(unknown.substr(2))) {
+    return fmt::format("; write what it names without \"{}\"", unknown);
+  }
   const std::string like = DidYouMean(unknown, known), field = HowToSet(app, argument);
   if (field.empty()) return like;
   const bool is_near = !like.empty() && EditDistance(unknown, NearestName(unknown, known)) == 1;

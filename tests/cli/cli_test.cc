@@ -68,6 +68,9 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"pretrain my.textproto --epochs 5", "--set train.steps=... (steps, not epochs)\n"},
       {"pretrain my.textproto --resume runs/a",
        "--set checkpoint.initial=... (for a new run; the same command again continues one)\n"},
+      {"metrics --metric bleu",
+       "error: syntra metrics has no option \"--metric\"; write what it names without "
+       "\"--metric\""},
       {"help pretrain", "error: syntra has no command \"help\"; did you mean \"--help\"?"},
       {"version", "error: syntra has no command \"version\"; did you mean \"--version\"?"},
       {"train my.textproto", "error: syntra has no command \"train\"; did you mean \"pretrain\"?"},
