@@ -71,7 +71,9 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"metrics --metric bleu",
        "error: syntra metrics has no option \"--metric\"; write what it names without "
        "\"--metric\""},
-      {"help pretrain", "error: syntra has no command \"help\"; did you mean \"--help\"?"},
+      {"help", "error: syntra has no command \"help\"; did you mean \"--help\"?"},
+      {"help pretrain",
+       "error: syntra pretrain has no argument \"help\"; did you mean \"--help\"?"},
       {"version", "error: syntra has no command \"version\"; did you mean \"--version\"?"},
       {"train my.textproto", "error: syntra has no command \"train\"; did you mean \"pretrain\"?"},
       {"config show train.steps=5",
