@@ -6,9 +6,11 @@
 
 #include "base/digest.h"
 #include "base/failure.h"
+#include "base/text.h"
 #include "cli/backend.h"
 #include "convert/formats.h"
 #include "data/training_data.h"
+#include "run/run_history.h"
 #include "train/agreement.h"
 #include "train/run_directory.h"
 #include "train/snapshot.h"
@@ -63,6 +65,14 @@ Checkpoint OpenCheckpoint(const Path& path) {
          "{0} holds a model of the format {1}; make a checkpoint of it first: syntra convert "
          "--input {0} --output DIRECTORY --to {2}",
          path.string(), format->name, kSyntraFormat.name);
+  }
+  if (CheckpointsAt(path).empty()) {
+    const std::vector<std::string> runs = RunsIn(path);
+    if (!runs.empty()) {
+      Fail(ExitCode::kCheckpoint,
+           "{} holds no checkpoint but runs, of which one is to be named: {}", path.string(),
+           JoinFirst(runs, 4));
+    }
   }
   return OpenNewest(path);
 }

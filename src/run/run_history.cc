@@ -11,8 +11,8 @@
 namespace syntra {
 namespace {
 
-// The runs of a comparison, or of several seeds, or of both: `levels` of directories.
-std::vector<std::string> RunsIn(const Path& directory, int levels = 2) {
+// Those in `levels` of directories.
+std::vector<std::string> RunsAt(const Path& directory, int levels) {
   std::vector<std::string> runs;
   try {
     if (levels == 0 || !IsDirectory(directory)) return runs;
@@ -20,7 +20,7 @@ std::vector<std::string> RunsIn(const Path& directory, int levels = 2) {
       if (Exists(each / "metrics.jsonl")) {
         runs.push_back(each.string());
       } else {
-        std::ranges::move(RunsIn(each, levels - 1), std::back_inserter(runs));
+        std::ranges::move(RunsAt(each, levels - 1), std::back_inserter(runs));
       }
     }
   } catch (const Error&) {  // what is closed to us holds no run of ours
@@ -34,6 +34,8 @@ const Path& RequireMetrics(const Path& metrics) {
 }
 
 }  // namespace
+
+std::vector<std::string> RunsIn(const Path& directory) { return RunsAt(directory, 2); }
 
 void FailNoRun(const Path& directory, const std::string& missing) {
   if (!Exists(directory)) Fail(ExitCode::kConfig, "{} does not exist", directory.string());

@@ -15,6 +15,9 @@
 
 namespace syntra {
 
+// The directories of runs in that of a comparison, or of several seeds, or of both.
+std::vector<std::string> RunsIn(const Path& directory);
+
 // Throws Error(kConfig) that says that `directory` is not that of a run, since it has no `missing`.
 [[noreturn]] void FailNoRun(const Path& directory, const std::string& missing);
 

@@ -169,6 +169,12 @@ TEST_F(Mistake, SeveralAtOnce) {
 TEST_F(Mistake, NotACheckpointDirectory) {
   ExpectError(Run({"generate", "--checkpoint", (scratch_ / "corpus").string()}), 5,
               {"holds no checkpoint"});
+  // That of a comparison, or of several seeds.
+  const Path run = Directory("several") / "a";
+  CreateDirectories(run);
+  ReplaceFileDurably(run / "metrics.jsonl", "");
+  ExpectError(Run({"generate", "--checkpoint", Directory("several").string()}), 5,
+              {"holds no checkpoint but runs, of which one is to be named: " + run.string()});
 }
 
 // It would count as not given, and the command would do something else.
