@@ -212,7 +212,7 @@ class Parser {
     }
     if (!Peek().Is('{') && !Peek().Is('<')) {
       ReportValue(Peek(), path, fmt::format("expected {{ ... }}, found {}", Shown(Peek())));
-      if (Peek().line == place.line || lines_ == false) SkipValue();
+      if (Peek().line == place.line || lines_ == false) SkipValue(/*is_value=*/true);
       return;
     }
     const Token& open = Peek();
@@ -255,9 +255,10 @@ class Parser {
     if (!error.empty()) ReportValue(token, path, error);
   }
 
-  // Past the value of a field that cannot be used, if there is one.
-  void SkipValue() {
-    const bool colon = TakeIf(':');
+  // Past the value of a field that cannot be used, if there is one. `is_value`: its place has been
+  // reached.
+  void SkipValue(bool is_value = false) {
+    is_value |= TakeIf(':');
     const Token& token = Peek();
     if (Opens(token)) {
       SkipBalanced();
@@ -268,7 +269,7 @@ class Parser {
     } else if (token.kind == TokenKind::kIdentifier) {
       const Token& after = Peek(1);
       const bool is_field = after.Is(':') || after.Is('{') || after.Is('<');
-      if (colon && !is_field) Take();
+      if (is_value && !is_field) Take();
     }
   }
 

@@ -117,6 +117,11 @@ TEST(ConfigErrors, AWrongValueIsOneError) {
   const std::vector<std::string> task = {
       "error: --set data.task=sst2: data.task[0]: expected { ... }, found \"sst2\"", "1 error"};
   EXPECT_EQ(OverrideErrorLines("data.task=sst2"), task);
+  const std::vector<std::string> listed = {
+      "error: --set data.task=[sst2, cola]: data.task[0]: expected { ... }, found \"sst2\"",
+      "error: --set data.task=[sst2, cola]: data.task[0]: expected { ... }, found \"cola\"",
+      "2 errors"};
+  EXPECT_EQ(OverrideErrorLines("data.task=[sst2, cola]"), listed);
   const std::vector<std::string> rest = {
       "error: --set model.width=8 9: model.width: unexpected \"9\" after the value", "1 error"};
   EXPECT_EQ(OverrideErrorLines("model.width=8 9"), rest);

@@ -147,6 +147,10 @@ TEST(Synonyms, WhatIsLeftOutIsSaid) {
                     "FP32, BF16: T5's activations overflow in it; use BF16",
                     written));
   }
+  EXPECT_EQ(
+      OverrideErrorLines("train.device=gpu")[0],
+      "error: --set train.device=gpu: train.device: \"gpu\" is not one of AUTO, CPU, CUDA: it "
+      "is called CUDA");
 }
 
 TEST(Synonyms, AreExplained) {
