@@ -96,10 +96,20 @@ class DelimitedReader : public RecordReader {
       if (count != 1) {
         Fail(ExitCode::kData, "{}: the header row names {} column \"{}\"; its columns are {}{}",
              place, count == 0 ? "no" : "more than one", wanted_[i].name, QuotedNames(names),
-             advice);
+             IsOfOtherKind(names) ? OtherKind() : advice);
       }
       slots_[std::ranges::find(names, wanted_[i].name) - names.begin()].push_back(i);
     }
+  }
+
+  // Whether what seems to be one column are several with the other kind's separator between them.
+  bool IsOfOtherKind(const std::vector<std::string>& names) const {
+    const char other = dialect_.separator == ',' ? '\t' : ',';
+    return names.size() == 1 && names[0].find(other) != std::string::npos;
+  }
+  const char* OtherKind() const {
+    return dialect_.separator == ',' ? "; it has tabs between them: name the file *.tsv"
+                                     : "; it has commas between them: name the file *.csv";
   }
 
   // Without a header row.

@@ -118,6 +118,9 @@ TEST(Csv, ColumnsThatAreNotThereAreNamed) {
   EXPECT_NE(error_of("Text\na\n").find("no column \"text\"; its columns are \"Text\""),
             std::string::npos);
   EXPECT_NE(error_of("text,text\na,b\n").find("names more than one column"), std::string::npos);
+  EXPECT_EQ(error_of("label\tsentence\n1\ta\n"),
+            "byte 0, line 1: the header row names no column \"text\"; its columns are "
+            "\"label\\tsentence\"; it has tabs between them: name the file *.tsv");
   EXPECT_EQ(error_of(""), "it is empty; its first row must name the columns");
   EXPECT_NE(error_of("\"a\"b,text\n").find("line 1: header row: a quoted field goes on"),
             std::string::npos);
