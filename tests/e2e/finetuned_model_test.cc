@@ -178,8 +178,16 @@ TEST_F(Finetune, ChangedDataOfOneOfSeveralTasksAreNamed) {
     two.insert(two.begin() + 3, {"--config", (scratch_ / "more.textproto").string()});
     return two;
   };
-  ReplaceFileDurably(scratch_ / "more.textproto", R"(data { task { classification {
-    name: "more" train: "more.tsv" validation: "dev.tsv" input: "{text}" label: "ca" label: "da" } } })");
+  ReplaceFileDurably(scratch_ / "more.textproto", R"(
+data {
+  task {
+    classification {
+      name: "more" train: "more.tsv" validation: "dev.tsv"
+      input: "{text}" label: "ca" label: "da"
+    }
+  }
+}
+)");
   ASSERT_EQ(Run(command("train.steps=1")).code, 0);
   WriteExamples("more", 19);
   const Outcome outcome = Run(command("train.steps=2"));
