@@ -262,10 +262,12 @@ TEST_F(CompareOnTasks, EachMixerLearnsTheTasks) {
 
 TEST_F(CompareOnTasks, SeedsSpreadAndTheCommandContinues) {
   const Arguments command = With(TwoMixers(), Alone("all"), {"--seeds", "2"});
+  const Path abandoned = AbandonedFile(Directory("all") / "comparison.json");
   const Outcome stopped = Run(command, {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@8"}});
   EXPECT_EQ(stopped.code, 75) << stopped.err;
   const Outcome outcome = Run(command);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(Exists(abandoned));
   EXPECT_THAT(outcome.out, HasSubstr("±"));
   const Json results = Comparison("all").at("mixers")[1].at("results");
   std::vector<double> values;

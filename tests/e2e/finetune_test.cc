@@ -280,8 +280,10 @@ TEST_F(Finetune, MicroBatchesOfLikeLengthAreTheBatch) {
 }
 
 TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
+  const Path abandoned = AbandonedFile(Directory("a") / "results.json");
   const Outcome outcome = Run(Command("a", {"train.steps=4", "train.seed=5"}, {"--seeds", "2"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(Exists(abandoned));
   EXPECT_THAT(outcome.out, HasSubstr("mean of 2 seeds"));
   const Json results = Results("a"), first = Results("a/seed-5"), second = Results("a/seed-6");
   const auto accuracy = [](const Json& of) { return of["tasks"]["toy"]["accuracy"].get<double>(); };

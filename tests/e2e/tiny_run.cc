@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -232,6 +233,15 @@ int TinyRun::TimesOpened(const Path& path, const Arguments& arguments) const {
   return static_cast<int>(std::ranges::count_if(calls, [&](const std::string& call) {
     return call.find(path.string()) != std::string::npos;
   }));
+}
+
+Path TinyRun::AbandonedFile(const Path& path) const {
+  const Path file = path.string() + ".tmp-99999";
+  CreateDirectories(path.parent_path());
+  ReplaceFileDurably(file, "half");
+  std::filesystem::last_write_time(
+      file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  return file;
 }
 
 void TinyRun::Damage(const Path& checkpoint) const {

@@ -74,6 +74,8 @@ class TinyRun : public ScratchTest {
   // Runs the program to its end under strace, expects exit code 0, and returns how often it opened
   // the file.
   int TimesOpened(const Path& path, const Arguments& arguments) const;
+  // Makes what a process left beside `path` that was killed while it wrote that, hours ago.
+  Path AbandonedFile(const Path& path) const;
   // Changes one byte of a shard.
   void Damage(const Path& checkpoint) const;
 
