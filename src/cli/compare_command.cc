@@ -38,14 +38,13 @@ struct ComparedMixer {
 // What the mixers have in common, and what each makes of it.
 class Recipe {
  public:
-  Recipe(const ConfigOptions& common, Path root, Watchdog& watchdog)
-      : common_(common), root_(std::move(root)), watchdog_(watchdog) {}
+  Recipe(const ConfigOptions& common, int seeds, Path root, Watchdog& watchdog)
+      : common_(common), seeds_(seeds), root_(std::move(root)), watchdog_(watchdog) {}
 
   // The configuration of a mixer's run, which learns tasks from scratch if no model is named.
   Config With(const ListedMixer& mixer) const {
     const ConfigOptions options = OptionsWith(mixer);
-    const std::string initial =
-        ReadUnchecked(options.Files(), options.overrides).checkpoint().initial();
+    const std::string initial = InitialIn(options);
     // All of the model is read.
     const Watchdog::Phase phase(watchdog_, RunPhase::kLoad, 0, BytesBelow(initial));
     return LoadForTraining(options, {.from_scratch = NamesTasks(options) && initial.empty()})
@@ -63,18 +62,26 @@ class Recipe {
   }
 
  private:
+  static std::string InitialIn(const ConfigOptions& options) {
+    return ReadUnchecked(options.Files(), options.overrides).checkpoint().initial();
+  }
+
   ConfigOptions OptionsWith(const ListedMixer& mixer) const {
     ConfigOptions options = common_;
     std::vector<std::string>& overrides = options.overrides;
     overrides.insert(overrides.end(), mixer.overrides.begin(), mixer.overrides.end());
     if (root_.empty()) return options;  // which is an error, told when it is loaded
+    const bool own_start = InitialIn(options) != InitialIn(common_);
+    if (!own_start) ShareStart(&options);
     Config own;
     own.mutable_train()->set_directory((root_ / mixer.name).string());
     overrides.push_back(MinimalConfigText(own));
+    if (own_start && seeds_ > 1) ShareStart(&options);
     return options;
   }
 
   const ConfigOptions& common_;
+  int seeds_;
   Path root_;
   Watchdog& watchdog_;
 };
@@ -87,7 +94,7 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& w
   const Config read = ReadUnchecked(common.Files(), common.overrides);
   const RunDirectory directory{read.train().directory()};
   RequireNoRun(directory.root);
-  const Recipe recipe(common, directory.root, watchdog);
+  const Recipe recipe(common, options.seeds, directory.root, watchdog);
   std::vector<ComparedMixer> mixers;
   for (const ListedMixer& listed : ReadMixerList(options.mixers)) {
     try {

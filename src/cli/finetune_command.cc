@@ -90,7 +90,9 @@ Action SetUpFinetune(CLI::App& app) {
         // All of the model is read that it starts from.
         const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0,
                                     BytesBelow(options->start.initial));
-        LoadedRun run = LoadForFinetuning(*options->config, options->start, kForFinetuning, &ranks);
+        ConfigOptions given = *options->config;
+        if (options->seeds > 1) ShareStart(&given, options->start);
+        LoadedRun run = LoadForFinetuning(given, options->start, kForFinetuning, &ranks);
         (options->seeds > 1 ? RequireNoRun : RequireNoSeeds)(run.config.train().directory());
         // A single run looks at that itself, before anything else.
         if (options->seeds > 1) RequireContinuable(run.config, options->seeds);

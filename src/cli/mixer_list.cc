@@ -22,7 +22,8 @@ bool IsDirectoryName(std::string_view name) {
 }
 
 // The names that `compare` itself writes beside the mixers' runs.
-constexpr std::array<std::string_view, 3> kTaken{"prepared", "comparison.html", "comparison.json"};
+constexpr std::array<std::string_view, 4> kTaken{"prepared", "start", "comparison.html",
+                                                 "comparison.json"};
 
 // Whether a line may change this field. All other fields are the recipe, which the mixers have in
 // common.

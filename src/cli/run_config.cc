@@ -6,6 +6,7 @@
 #include "config/print.h"
 #include "data/example.h"
 #include "model/architecture.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
@@ -68,6 +69,18 @@ Config LoadOnCorpora(const ConfigOptions& options, const StartOptions& start,
 
 bool NamesTasks(const ConfigOptions& options) {
   return HasTasks(ReadUnchecked(options.Files(), options.overrides).data());
+}
+
+void ShareStart(ConfigOptions* options, const StartOptions& start) {
+  const Config given = ReadUnchecked(options->Files(), options->overrides);
+  const RunDirectory directory{given.train().directory()};
+  const bool has_start = !given.checkpoint().initial().empty() || !start.initial.empty();
+  if (!has_start || directory.root.empty() || !given.checkpoint().initial_kept_in().empty()) {
+    return;
+  }
+  Config shared;
+  shared.mutable_checkpoint()->set_initial_kept_in(directory.start().string());
+  options->overrides.push_back(MinimalConfigText(shared));
 }
 
 Config LoadForPretraining(const ConfigOptions& options, const StartOptions& start) {

@@ -28,6 +28,10 @@ CLI::Option* AddInitFrom(CLI::App& app, StartOptions* start);
 // Adds --init-from and --from-scratch, which exclude each other.
 void AddStartOptions(CLI::App& app, StartOptions* start);
 
+// For commands that train several runs in train.directory: these have their start in common, kept
+// there, unless the options say where it is kept.
+void ShareStart(ConfigOptions* options, const StartOptions& start = {});
+
 // The configuration of a run on corpora. Throws Error(kConfig) if it names tasks.
 Config LoadForPretraining(const ConfigOptions& options, const StartOptions& start = {});
 

@@ -159,10 +159,14 @@ std::string ScriptFor(const SlurmOptions& options) {
     }
     job.seeds.first = static_cast<int64_t>(config.train().seed());
     job.seeds.directory = directory.root.string();
-    // The token shards are the same for all seeds.
-    if (!names_tasks) {
-      const std::string prepared = directory.Prepared(config.data()).string();
-      job.command.insert(job.command.end(), {"--set", "data.prepared=" + prepared});
+    const auto set = [&](const char* field, const Path& path) {
+      job.command.insert(job.command.end(), {"--set", field + ("=" + path.string())});
+    };
+    // The token shards are the same for all seeds, and so is the start.
+    if (!names_tasks) set("data.prepared", directory.Prepared(config.data()));
+    const CheckpointConfig& checkpoint = config.checkpoint();
+    if (!checkpoint.initial().empty() && checkpoint.initial_kept_in().empty()) {
+      set("checkpoint.initial_kept_in", directory.start());
     }
   }
   return SlurmScript(job);

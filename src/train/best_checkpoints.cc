@@ -61,16 +61,19 @@ bool IsCopied(const Path& from, const Path& to) {
 
 }  // namespace
 
-void BestCheckpoints::Keep(const std::string& task, int64_t step) {
-  const Path directory = DirectoryOf(task);
-  const Path from = checkpoints_ / StepName(step), to = directory / StepName(step);
+void KeepCheckpoint(const Path& from, const Path& to) {
+  const Path directory = to.parent_path();
   CreateDirectoriesDurably(directory);
   RemoveLeftovers(directory);
-  if (!Exists(to) || !(IsLinked(from, to) || IsCopied(from, to))) {
-    const Path building = OwnPath(kBuildingPrefix, to);
-    Fill(building, from);
-    PutInPlace(building, to);
-  }
+  if (Exists(to) && (IsLinked(from, to) || IsCopied(from, to))) return;
+  const Path building = OwnPath(kBuildingPrefix, to);
+  Fill(building, from);
+  PutInPlace(building, to);
+}
+
+void BestCheckpoints::Keep(const std::string& task, int64_t step) {
+  const Path directory = DirectoryOf(task);
+  KeepCheckpoint(checkpoints_ / StepName(step), directory / StepName(step));
   for (const CheckpointRef& other : ListCheckpoints(directory)) {
     if (other.step != step) RemoveQuietly(other.path);
   }

@@ -23,15 +23,6 @@ ConfigChanges ChangesSince(const CheckpointSummary& checkpoint, const Config& co
   return ChangesBetween(ConfigOf(checkpoint.path, checkpoint.info), config);
 }
 
-// Whether both can name the same place. The run may have begun in another working directory, so a
-// relative path may be the end of an absolute one.
-bool IsSamePlace(const std::string& then, const std::string& now) {
-  const auto place = [](const Path& path) { return (path / "").lexically_normal(); };
-  const Path before = place(then), after = place(std::filesystem::absolute(now));
-  if (place(std::filesystem::absolute(then)) == after) return true;
-  return before.is_relative() && ("/" + after.string()).ends_with("/" + before.string());
-}
-
 // A run that has begun takes nothing more from checkpoint.initial; its command may leave it out. A
 // start that is not there is a mistake in its name.
 std::string OtherStart(const CheckpointSummary& checkpoint, const Config& config) {
@@ -103,6 +94,13 @@ double NextRate(const CheckpointSummary& checkpoint, const Config& config) {
 }
 
 }  // namespace
+
+bool IsSamePlace(const std::string& then, const std::string& now) {
+  const auto place = [](const Path& path) { return (path / "").lexically_normal(); };
+  const Path before = place(then), after = place(std::filesystem::absolute(now));
+  if (place(std::filesystem::absolute(then)) == after) return true;
+  return before.is_relative() && ("/" + after.string()).ends_with("/" + before.string());
+}
 
 std::optional<CheckpointSummary> NewestSummary(const Path& root) {
   std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);

@@ -19,6 +19,10 @@ struct CheckpointSummary {
   CheckpointInfo info;
 };
 
+// Whether both can name the same place. A run may have begun in another working directory, so a
+// relative path `then` may be the end of an absolute one.
+bool IsSamePlace(const std::string& then, const std::string& now);
+
 // The newest checkpoint in `root` whose manifest can be read; nullopt if there is no checkpoint.
 // Throws Error(kCheckpoint) if there are some and none can be read. Changes nothing.
 std::optional<CheckpointSummary> NewestSummary(const Path& root);

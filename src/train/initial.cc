@@ -2,17 +2,25 @@
 #include "train/initial.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "base/file.h"
+#include "base/file_lock.h"
+#include "base/json.h"
+#include "base/lock_holder.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/tensor_file.h"
+#include "checkpoint/verify.h"
 #include "config/print.h"
 #include "convert/formats.h"
+#include "train/best_checkpoints.h"
 #include "train/continuation.h"
 #include "train/run_directory.h"
 
@@ -116,6 +124,58 @@ InitialModel FromCheckpoint(Checkpoint checkpoint) {
   return {ParametersOf(std::move(checkpoint)), text, std::move(tokenizer)};
 }
 
+constexpr int64_t kMostDescriptionBytes = 1 << 20;
+constexpr const char* kInitialField = "initial";
+
+// Beside what is kept: the checkpoint.initial that named it.
+Path DescriptionIn(const Path& kept_in) { return kept_in / "start.json"; }
+
+// Where a checkpoint is kept that these settings name; empty: nowhere yet.
+Path KeptInitial(const CheckpointConfig& config) {
+  const Path directory = config.initial_kept_in();
+  if (directory.empty() || ListCheckpoints(directory).empty()) return {};
+  const auto text = ReadOwnFile(DescriptionIn(directory), kMostDescriptionBytes);
+  const Json json = text ? TryParseJson(*text) : Json();
+  const Json named = json.is_object() ? json.value(kInitialField, Json()) : Json();
+  if (named.is_string() && IsSamePlace(named.get<std::string>(), config.initial())) {
+    return directory;
+  }
+  Fail(ExitCode::kConfig,
+       "{} keeps the start of other runs, {}, but checkpoint.initial names {}; set another "
+       "checkpoint.initial_kept_in or, if no run needs that start any more, remove {}",
+       directory.string(),
+       named.is_string() ? named.get<std::string>() : "which its start.json does not say",
+       config.initial(), directory.string());
+}
+
+// Another start, in place of one that is damaged, is for people to choose.
+InitialModel OpenKept(const Path& directory) {
+  try {
+    return FromCheckpoint(OpenNewest(directory));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kCheckpoint) throw;
+    Fail(ExitCode::kCheckpoint,
+         "{}\nIt is the start that several runs have in common. If it is lost, remove {}, and runs "
+         "that begin take what checkpoint.initial names then",
+         error.what(), directory.string());
+  }
+}
+
+// Of several processes one is first. The lock ends with its process.
+FileLock WaitForLock(const Path& path) {
+  bool told = false;
+  for (;;) {
+    if (std::optional<FileLock> lock = FileLock::Try(path)) {
+      NameHolder(*lock);
+      return std::move(*lock);
+    }
+    if (!std::exchange(told, true)) {
+      Log().info("waiting for {}, which keeps the start of several runs", HolderIn(path));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 // Where the run's own checkpoints are; empty if it has no directory yet.
 Path CheckpointsOf(const Config& config) {
   const RunDirectory run{config.train().directory()};
@@ -127,6 +187,7 @@ Path CheckpointsOf(const Config& config) {
 std::optional<InitialModel> InitialOf(const Config& config) {
   const Path path = config.checkpoint().initial(), own = CheckpointsOf(config);
   if (path.empty() || (!own.empty() && !ListCheckpoints(own).empty())) return std::nullopt;
+  if (const Path kept = KeptInitial(config.checkpoint()); !kept.empty()) return OpenKept(kept);
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
   if (std::filesystem::is_regular_file(place)) {
@@ -136,14 +197,45 @@ std::optional<InitialModel> InitialOf(const Config& config) {
   return FromCheckpoint(OpenNewest(place));
 }
 
+std::optional<InitialModel> KeepInitial(std::optional<InitialModel> opened, const Config& config) {
+  const CheckpointConfig& checkpoint = config.checkpoint();
+  const Path directory = checkpoint.initial_kept_in();
+  // Models of other formats do not change.
+  if (!opened || directory.empty() || CheckpointsAt(checkpoint.initial()).empty()) return opened;
+  CreateDirectoriesDurably(directory);
+  FileLock lock = WaitForLock(directory / "LOCK");
+  while (KeptInitial(checkpoint).empty()) {
+    const Path from = opened->path;
+    RemoveTemporaries(directory);
+    try {
+      const Json description{{kInitialField, checkpoint.initial()}};
+      ReplaceFileDurably(DescriptionIn(directory), JsonText(description) + "\n");
+      KeepCheckpoint(from, directory / StepName(ReadManifest(from).info.step));
+      Log().info("{} is kept in {} for the runs that start from it later", opened->source,
+                 directory.string());
+    } catch (const Error&) {
+      if (Exists(from)) throw;
+      opened = InitialOf(config);  // its run has just replaced it by a newer one
+    }
+  }
+  ForgetHolder(lock);
+  return opened->path.parent_path() == directory ? std::move(opened) : InitialOf(config);
+}
+
+double InitialBytes(const CheckpointConfig& config) {
+  return BytesBelow(config.initial()) + BytesBelow(config.initial_kept_in());
+}
+
 std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
                                               const Config& config, Communicator& ranks) {
   std::string path;
   if (opened) path = std::filesystem::absolute(opened->path).string();
   BroadcastText(ranks, &path);
-  if (ranks.rank() == 0 || opened || path.empty()) return opened;
+  const bool is_same = opened && std::filesystem::absolute(opened->path) == path;
+  if (ranks.rank() == 0 || is_same || path.empty()) return opened;
   Config same = config;
   same.mutable_checkpoint()->set_initial(path);
+  same.mutable_checkpoint()->clear_initial_kept_in();
   return InitialOf(same);
 }
 

@@ -21,10 +21,20 @@ struct InitialModel : StoredParameters {
   std::optional<std::string> tokenizer;  // the SentencePiece model's bytes
 };
 
-// A model of any format (convert/formats.h), of checkpoints what OpenNewest finds, or a single HDF5
-// file of tensors. Throws Error(kCheckpoint) for anything else. nullopt if the field is not set, or
-// the run directory has checkpoints, from which the run continues.
+// What checkpoint.initial_kept_in holds or, where that is nothing yet, what checkpoint.initial
+// names: a model of any format (convert/formats.h), of checkpoints what OpenNewest finds, or a
+// single HDF5 file of tensors. Throws Error(kCheckpoint) for anything else, Error(kConfig) if a
+// checkpoint of another checkpoint.initial is kept. nullopt if the field is not set, or the run
+// directory has checkpoints, from which the run continues.
 std::optional<InitialModel> InitialOf(const Config& config);
+
+// Keeps `opened`, which is InitialOf(config), in checkpoint.initial_kept_in, if that is set and
+// `opened` is a checkpoint. Returns what is kept: of several processes that come at once, the
+// first one's. Throws Error(kResources).
+std::optional<InitialModel> KeepInitial(std::optional<InitialModel> opened, const Config& config);
+
+// The size of everything that InitialOf may read.
+double InitialBytes(const CheckpointConfig& config);
 
 // Collective. The model that rank 0 has opened as InitialOf(config), on every rank; the others open
 // the same one, unless they are given what they have opened. On its own each might find another

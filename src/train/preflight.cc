@@ -246,8 +246,10 @@ PassedPreflight PreflightOfRanks(const Config& config, Communicator& ranks, Back
       .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
   if (ranks.rank() == 0) {
     PreflightReport report = Preflight(config, places, std::move(initial));
-    return {RequireNoFailure(report.findings), std::move(report.plan),
-            InitialOnAllRanks(std::move(report.initial), config, ranks)};
+    std::vector<std::string> warnings = RequireNoFailure(report.findings);
+    std::optional<InitialModel> kept = KeepInitial(std::move(report.initial), config);
+    return {std::move(warnings), std::move(report.plan),
+            InitialOnAllRanks(std::move(kept), config, ranks)};
   }
   auto plan = PlanFor(config, places);
   if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {

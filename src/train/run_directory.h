@@ -23,6 +23,8 @@ struct RunDirectory {
   Path comparison() const { return root / "comparison.json"; }
   // Whether this is the directory of a single run.
   bool is_run() const { return Exists(description()); }
+  // Of several runs with the same start: where that is kept (checkpoint.initial_kept_in).
+  Path start() const { return root / "start"; }
   Path config() const { return root / "config.textproto"; }
   Path checkpoints() const { return root / kCheckpointsFolder; }
   // Of finetuning: a directory of checkpoints for each task (best_checkpoints.h).

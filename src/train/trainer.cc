@@ -234,7 +234,7 @@ void Trainer::Begin() {
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, 0,
                               BytesBelow(run_.directory.Prepared(run_.config.data())) +
                                   BytesBelow(run_.directory.checkpoints()) +
-                                  BytesBelow(run_.config.checkpoint().initial()));
+                                  InitialBytes(run_.config.checkpoint()));
   TrainingData data = workload_.Open(run_);
   CheckSameData(run_.ranks, run_.identity);
   state_.emplace(run_, std::move(data));
@@ -403,7 +403,7 @@ RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, 
   const Clock::time_point started = Clock::now();
   ChooseThreads(config.train());
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare, 0,
-                                       BytesBelow(config.checkpoint().initial()));
+                                       InitialBytes(config.checkpoint()));
   PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {

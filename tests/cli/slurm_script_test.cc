@@ -85,7 +85,9 @@ std::vector<SlurmCase> SlurmCases() {
       {"--array-seeds 3 --set train.seed=40",
        {"#SBATCH --array=0-2\n", "seed=$((40 + SLURM_ARRAY_TASK_ID))\n",
         "--set train.directory=runs/quickstart/seed-\"$seed\")",
-        "--set data.prepared=runs/quickstart/prepared\n"}}};
+        "--set data.prepared=runs/quickstart/prepared\n"}},
+      {"--array-seeds 2 --init-from runs/base",
+       {"--set checkpoint.initial_kept_in=runs/quickstart/start\n"}}};
 }
 
 TEST(Slurm, ScriptsSayWhatWasAskedFor) {

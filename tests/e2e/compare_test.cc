@@ -304,6 +304,21 @@ TEST_F(CompareOnTasks, MixersHaveStartsOfTheirOwn) {
   EXPECT_THAT(mixers[1].at("model").get<std::string>(), HasSubstr("factorized_random"));
 }
 
+// Though the model that they start from is trained further meanwhile.
+TEST_F(CompareOnTasks, MixersStartFromOneCheckpoint) {
+  Arguments command = Command("all", {"train.steps=4"});
+  command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
+  command.insert(command.end(), {"--set", "checkpoint.initial=" + Directory("base").string()});
+  const Arguments compare = With("steady model.dropout=0\nnoisy model.dropout=0.2\n", command);
+  ASSERT_EQ(Run(Command("alone", {"train.steps=4", "model.dropout=0.2"})).code, 0);
+  ASSERT_EQ(Run(compare, {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@4"}}).code, 75);
+  EXPECT_FALSE(Exists(Directory("all") / "noisy"));
+  Train("base", {"train.steps=6", "evaluation.every=0"});
+  const Outcome continued = Run(compare);
+  ASSERT_EQ(continued.code, 0) << continued.err;
+  EXPECT_EQ(Trace(Directory("all/noisy"), 4), Trace(Directory("alone"), 4));
+}
+
 TEST_F(CompareOnTasks, OnlyMistakesOfAMixerBearItsName) {
   const Outcome common = Run(With(TwoMixers(), Alone("all", {"train.batch_size=0"})));
   EXPECT_EQ(common.code, 2);

@@ -54,6 +54,43 @@ TEST_F(Finetune, OpensItsModelOnce) {
       1);
 }
 
+// A run that goes on has another newest checkpoint, and removes the one before, while the seeds are
+// trained.
+TEST_F(Finetune, AllSeedsStartFromOneCheckpoint) {
+  const auto seeds = [&](const std::string& name, const std::string& failpoint = "") {
+    return Run(Command(name, {"train.steps=4"}, {"--seeds", "2"}),
+               {.environment = {"SYNTRA_FAILPOINT=" + failpoint}});
+  };
+  ASSERT_EQ(seeds("whole").code, 0);
+  ASSERT_EQ(seeds("cut", "stop_evaluation@4").code, 75);
+  EXPECT_FALSE(Exists(Directory("cut") / "seed-2"));
+  Train("base", {"train.steps=6", "evaluation.every=0"});
+  RemoveAll(CheckpointPath("base", 4));
+  const Outcome continued = seeds("cut");
+  ASSERT_EQ(continued.code, 0) << continued.err;
+  for (const char* seed : {"/seed-1", "/seed-2"}) {
+    EXPECT_EQ(Trace(Directory(std::string("whole") + seed), 4),
+              Trace(Directory(std::string("cut") + seed), 4));
+  }
+  // A job of an array is a run of its own.
+  const std::string kept_in = "checkpoint.initial_kept_in=" + (Directory("cut") / "start").string();
+  ASSERT_EQ(Run(Command("job", {"train.steps=4", "train.seed=2", kept_in})).code, 0);
+  EXPECT_EQ(Trace(Directory("job"), 4), Trace(Directory("whole/seed-2"), 4));
+  // Nor does a run take another start by itself.
+  Train("other", {"train.steps=3", "evaluation.every=0"});
+  Arguments command = Command("new", {"train.steps=4", kept_in});
+  command[4] = Directory("other").string();
+  const Outcome refused = Run(command);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(refused.Says("keeps the start of other runs, " + Directory("base").string()))
+      << refused.err;
+  RemoveAll(Directory("cut") / "start" / StepName(4) / kManifestName);
+  const Outcome damaged = Run(Command("new", {"train.steps=4", kept_in}));
+  EXPECT_EQ(damaged.code, 5);
+  EXPECT_TRUE(damaged.Says("remove " + (Directory("cut") / "start").string())) << damaged.err;
+  EXPECT_FALSE(Exists(Directory("new")));
+}
+
 TEST_F(Finetune, FromScratchIsAskedFor) {
   Arguments command = Command("a", {"train.steps=1"});
   command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
