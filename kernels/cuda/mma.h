@@ -108,9 +108,10 @@ __device__ __forceinline__ FragmentA RowsOf(const Fragment& left, const Fragment
           PairOf(right.sum[0], right.sum[1]), PairOf(right.sum[2], right.sum[3])};
 }
 
-// What became of the sums of the left or, `half` 1, the right 8 columns.
+// The rounded sums of which RowsOf made `rows`: those of the left 8 columns or, if `half` is 1, of
+// the right ones.
 __device__ __forceinline__ Fragment SumsOf(const FragmentA& rows, int half) {
-  const uint32_t upper = rows.pair[2 * half], lower = rows.pair[2 * half + 1];  // rows
+  const uint32_t upper = rows.pair[2 * half], lower = rows.pair[2 * half + 1];
   return {LowerOf(upper), UpperOf(upper), LowerOf(lower), UpperOf(lower)};
 }
 
