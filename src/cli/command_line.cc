@@ -83,16 +83,26 @@ std::string CommandCalled(const std::string& name) {
   return "";
 }
 
+// What a command lacks: a command of its own, or an option, with its explanation.
+std::string MissingPart(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> commands = KnownNames(app, false);
+  if (!commands.empty()) return fmt::format("{} needs a command: {}", name, Join(commands, ", "));
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    return fmt::format("{} needs {}: {}", name, option->get_name(), option->get_description());
+  }
+  return "";
+}
+
 // Says what is wrong with the command line, and what was probably meant.
 std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
   const std::string name = FullName(app);
   const std::vector<std::string> extras = root.remaining(true);
   if (extras.empty()) {
-    if (dynamic_cast<const CLI::RequiredError*>(&error) && !KnownNames(app, false).empty()) {
-      return fmt::format("{} needs a command: {}", name, Join(KnownNames(app, false), ", "));
-    }
-    return error.what();
+    const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    const std::string missing = lacks ? MissingPart(app, name) : "";
+    return missing.empty() ? error.what() : missing;
   }
   const std::string unknown = extras.front().substr(0, extras.front().find('='));
   const bool is_option = unknown.starts_with('-');

@@ -28,7 +28,7 @@ TEST(Slurm, TheScriptOfTheQuickStartIsAsPrinted) {
 
 TEST(Slurm, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "--time is required"},
+      {"", "syntra slurm needs --time: "},
       {"--time 1:30", "--time: \"1:30\" is not a valid time limit; write HOURS:MINUTES:SECONDS"},
       {"--time 0", "\"0\" is less than a minute"},
       {"--time 0:00:59", "is less than a minute"},
