@@ -259,15 +259,6 @@ TEST(Hopper, TilesAreZeroBesideTheTensor) {
   }
 }
 
-TEST(Hopper, TilesBeginAtMultiplesOf16Bytes) {
-  std::vector<Line<BFloat16>> lines(kSide * kSide / kEight);
-  const TensorMap map = MapTiles({lines[0].element, 1, kSide, kSide, kSide}, kSide);
-  std::vector<BFloat16> to(kSide * kSide);
-  Launch(KernelArguments{}, {1, kWarp, sizeof(OneTile)}, CopyTileTo, to.data(), map, 4, 0);
-  const std::string complaints = simt::TakeComplaints();
-  EXPECT_NE(complaints.find("copies from column 4"), std::string::npos) << complaints;
-}
-
 TEST(Hopper, BarriersInSharedMemoryOrderIt) { EXPECT_EQ(ComplaintsOfHandover(true), ""); }
 
 class FaultsOnHopper : public testing::Test {
@@ -279,6 +270,15 @@ class FaultsOnHopper : public testing::Test {
 #endif
   }
 };
+
+TEST_F(FaultsOnHopper, TilesBeginAtMultiplesOf16Bytes) {
+  std::vector<Line<BFloat16>> lines(kSide * kSide / kEight);
+  const TensorMap map = MapTiles({lines[0].element, 1, kSide, kSide, kSide}, kSide);
+  std::vector<BFloat16> to(kSide * kSide);
+  Launch(KernelArguments{}, {1, kWarp, sizeof(OneTile)}, CopyTileTo, to.data(), map, 4, 0);
+  const std::string complaints = simt::TakeComplaints();
+  EXPECT_NE(complaints.find("copies from column 4"), std::string::npos) << complaints;
+}
 
 TEST_F(FaultsOnHopper, ALaneThatArrivesDoesNotSpeakForItsWarp) {
   EXPECT_NE(ComplaintsOfHandover(false).find("race: "), std::string::npos);
