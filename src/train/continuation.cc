@@ -129,15 +129,16 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
   std::vector<std::string> differences = ChangesSince(checkpoint, identity.config).refused;
   const std::string other_start = OtherStart(checkpoint, identity.config);
   if (!other_start.empty()) differences.push_back(other_start);
-  const auto compare = [&](const std::string& what, const char* name, const std::string& now) {
+  // `what` names it; the files of tasks are looked for only where there is something to name.
+  const auto compare = [&](const char* name, const std::string& now, const auto& what) {
     const std::string& then = AttributeOf(checkpoint.path, checkpoint.info, name);
     if (!now.empty() && then != now) {
-      differences.push_back(fmt::format("{} changed: digest {} -> {}", what, then, now));
+      differences.push_back(fmt::format("{} changed: digest {} -> {}", what(), then, now));
     }
   };
-  compare("the tokenizer", kTokenizerAttribute, identity.tokenizer_identity);
+  compare(kTokenizerAttribute, identity.tokenizer_identity, [] { return "the tokenizer"; });
   if (!HasShards(checkpoint, identity.shards_digest)) {
-    compare(NameOfData(checkpoint, identity), kDataAttribute, identity.data_digest);
+    compare(kDataAttribute, identity.data_digest, [&] { return NameOfData(checkpoint, identity); });
   }
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,
