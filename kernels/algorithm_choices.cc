@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "base/file_lock.h"
 #include "base/json.h"
@@ -22,11 +21,7 @@ constexpr int64_t kMostBytes = 16 << 20;  // of a file: some 50,000 choices
 FileLock Lock(const Path& file) {
   Path path = file;
   path += ".lock";
-  constexpr auto kPause = std::chrono::milliseconds(2);
-  for (int tries = 0; tries < 2500; ++tries) {
-    if (auto lock = FileLock::Try(path)) return *std::move(lock);
-    std::this_thread::sleep_for(kPause);
-  }
+  if (auto lock = FileLock::TryFor(path, std::chrono::seconds(5))) return *std::move(lock);
   Fail(ExitCode::kResources, "another process does not let go of {}", path.string());
 }
 

@@ -4,7 +4,9 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace syntra {
@@ -38,6 +40,16 @@ std::optional<FileLock> FileLock::Try(const Path& path) {
     if (!TryLock(lock.file_, LOCK_EX)) return std::nullopt;
     // The holder before us may have removed it between our opening and our locking it.
     if (lock.IsStillNamed()) return lock;
+  }
+}
+
+std::optional<FileLock> FileLock::TryFor(const Path& path, std::chrono::milliseconds patience) {
+  constexpr auto kPause = std::chrono::milliseconds(2);
+  const auto end = Clock::now() + patience;
+  for (;;) {
+    std::optional<FileLock> lock = Try(path);
+    if (lock || Clock::now() >= end) return lock;
+    std::this_thread::sleep_for(kPause);
   }
 }
 

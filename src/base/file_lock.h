@@ -3,6 +3,7 @@
 // ends, so there are no stale locks; the file alone means nothing.
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "base/file.h"
@@ -13,6 +14,8 @@ class FileLock {
  public:
   // Creates the file where there is none. Empty if another process holds the lock.
   static std::optional<FileLock> Try(const Path& path);
+  // The same, but waits up to `patience` for the process that holds it.
+  static std::optional<FileLock> TryFor(const Path& path, std::chrono::milliseconds patience);
 
   // Whether no process holds the lock of `path`. Creates nothing. Holds it for a moment itself, so
   // a Try of another process may have to try again.

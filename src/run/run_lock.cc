@@ -2,9 +2,9 @@
 #include "run/run_lock.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 
 #include "base/error.h"
@@ -22,12 +22,8 @@ Path LockOf(const Path& run_directory) { return run_directory / "LOCK"; }
 
 FileLock TakeLock(const Path& run_directory) {
   // RequireFree of another process holds the lock for a moment.
-  for (int attempt = 1; attempt <= 5; ++attempt) {
-    if (attempt > 1) usleep(20000);
-    if (std::optional<FileLock> lock = FileLock::Try(LockOf(run_directory))) {
-      return std::move(*lock);
-    }
-  }
+  constexpr auto kMoment = std::chrono::milliseconds(80);
+  if (auto lock = FileLock::TryFor(LockOf(run_directory), kMoment)) return *std::move(lock);
   FailHeld(run_directory, HolderIn(LockOf(run_directory)));
 }
 

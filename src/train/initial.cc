@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "base/file.h"
@@ -163,17 +162,11 @@ InitialModel OpenKept(const Path& directory) {
 
 // Of several processes one is first. The lock ends with its process.
 FileLock WaitForLock(const Path& path) {
-  bool told = false;
-  for (;;) {
-    if (std::optional<FileLock> lock = FileLock::Try(path)) {
-      NameHolder(*lock);
-      return std::move(*lock);
-    }
-    if (!std::exchange(told, true)) {
-      Log().info("waiting for {}, which keeps the start of several runs", HolderIn(path));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
+  std::optional<FileLock> lock = FileLock::Try(path);
+  if (!lock) Log().info("waiting for {}, which keeps the start of several runs", HolderIn(path));
+  while (!lock) lock = FileLock::TryFor(path, std::chrono::seconds(1));
+  NameHolder(*lock);
+  return *std::move(lock);
 }
 
 // Where the run's own checkpoints are; empty if it has no directory yet.
