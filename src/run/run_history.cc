@@ -11,7 +11,7 @@
 namespace syntra {
 namespace {
 
-// Those in `levels` of directories.
+// The runs at most `levels` levels of directories below `directory`.
 std::vector<std::string> RunsAt(const Path& directory, int levels) {
   std::vector<std::string> runs;
   try {

@@ -23,7 +23,7 @@ struct RunDirectory {
   Path comparison() const { return root / "comparison.json"; }
   // Whether this is the directory of a single run.
   bool is_run() const { return Exists(description()); }
-  // Of several runs with the same start: where that is kept (checkpoint.initial_kept_in).
+  // Where the start that several runs have in common is kept (checkpoint.initial_kept_in).
   Path start() const { return root / "start"; }
   Path config() const { return root / "config.textproto"; }
   Path checkpoints() const { return root / kCheckpointsFolder; }

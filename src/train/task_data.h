@@ -57,7 +57,7 @@ Digest ValidationDigest(std::span<const TaskData> tasks);
 struct FinetuningData {
   std::vector<TaskData> tasks;
   std::shared_ptr<const ExampleSource> training;
-  // Of each task's training examples, one a line: "DIGEST NAME".
+  // A line for each task that is trained on: the digest of its examples, a space, its name.
   std::string task_digests;
   int64_t cut_examples = 0;  // of the training examples, for want of room
   Digest validation_digest{};
