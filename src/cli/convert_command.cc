@@ -13,6 +13,7 @@ Action SetUpConvert(CLI::App& app) {
   struct Options {
     std::string input, output, to, tokenizer;
     std::string dtype = "f32";
+    int average = 1;
   };
   const auto options = std::make_shared<Options>();
   std::vector<std::string> names;
@@ -34,6 +35,11 @@ Action SetUpConvert(CLI::App& app) {
   app.add_option("--tokenizer", options->tokenizer,
                  "SentencePiece model that the input was trained with, if the input has none")
       ->type_name("FILE");
+  app.add_option("--average", options->average,
+                 "Write the mean of the parameters of a run's N newest checkpoints, which is often "
+                 "better than the last; the run must have kept them (checkpoint.keep)")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option("--dtype", options->dtype, "Element type of huggingface and safetensors files")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
@@ -44,7 +50,7 @@ Action SetUpConvert(CLI::App& app) {
     const SafetensorsOptions storage{.type = options->dtype == "bf16" ? SafetensorsType::kBF16
                                                                       : SafetensorsType::kF32};
     const Conversion done =
-        Convert(options->input, options->output, to, storage, options->tokenizer);
+        Convert(options->input, options->output, to, storage, options->tokenizer, options->average);
     fmt::print("{}: {} parameters in {} tensors, {} to {}; read back and compared with {}\n",
                options->output, WithThousands(done.parameters), done.tensors, done.from, done.to,
                done.source);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/print.h"
+#include "convert/average.h"
 #include "convert/huggingface_config.h"
 #include "kernels/bfloat16.h"
 
@@ -114,10 +115,11 @@ void Compare(StoredModel& model, StoredModel& written, SafetensorsType stored) {
 }  // namespace
 
 Conversion Convert(const Path& input, const Path& output, const ModelFormat& to,
-                   const SafetensorsOptions& options, const Path& tokenizer) {
+                   const SafetensorsOptions& options, const Path& tokenizer, int average) {
   const Path final_path = EmptyOutput(output);
   const ModelFormat& from = FormatOf(input);
-  StoredModel model = from.open(input, tokenizer);
+  StoredModel model =
+      average > 1 ? OpenAverage(input, average, tokenizer) : from.open(input, tokenizer);
   const Building building(final_path);
   to.write(model, building.path(), options);
   SyncDirectory(building.path());

@@ -24,7 +24,8 @@ inline ModelConfig SampleModel(const std::string& mixer) {
 
 // Rows of tokens that have no text of their own (special pieces, sentinels, none at all) are small,
 // so that greedy outputs are texts. `sharpness`: a factor on matrices of projections.
-inline void SaveSample(const Path& run, const ModelConfig& model, float sharpness = 1) {
+inline void SaveSample(const Path& run, const ModelConfig& model, float sharpness = 1,
+                       int64_t step = 7) {
   Config config;
   *config.mutable_model() = model;
   config.mutable_data()->set_extra_ids(12);
@@ -58,11 +59,11 @@ inline void SaveSample(const Path& run, const ModelConfig& model, float sharpnes
   const FileRecord file{kTokenizerFile, tokenizer};
   SaveCheckpoint(
       run / kCheckpointsFolder,
-      {.step = 7,
+      {.step = step,
        .run_id = "abc",
        .attributes = {{kConfigAttribute, MinimalConfigText(config)},
                       {kTokenizerAttribute, Tokenizer("tokenizer", tokenizer, 12).identity()}}},
-      records, {}, {&file, 1});
+      records, {.keep = 100}, {&file, 1});
 }
 
 }  // namespace syntra
