@@ -44,10 +44,11 @@ TEST_P(Fixture, SaysWhereItComesFrom) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Fixture,
-                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
-                                         "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5",
-                                         "encoder_masked.h5", "encoder_mean.h5", "encoder_first.h5",
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "t5_dropout.h5",
+                                         "t5_dropout_elements.h5", "transformer_2017.h5",
+                                         "transformer_pre_norm.h5", "decoder_t5.h5",
+                                         "decoder_gpt.h5", "decoder_prefix.h5", "encoder_masked.h5",
+                                         "encoder_mean.h5", "encoder_first.h5",
                                          "universal_fixed.h5", "universal_halting.h5",
                                          "universal_decoder.h5", "optimizers.h5", "synthesizers.h5",
                                          "convolutions.h5", "linear_mixers.h5", "position_maps.h5",
@@ -95,10 +96,11 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModelFixture,
-                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
-                                         "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5",
-                                         "encoder_masked.h5", "encoder_mean.h5", "encoder_first.h5",
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "t5_dropout.h5",
+                                         "t5_dropout_elements.h5", "transformer_2017.h5",
+                                         "transformer_pre_norm.h5", "decoder_t5.h5",
+                                         "decoder_gpt.h5", "decoder_prefix.h5", "encoder_masked.h5",
+                                         "encoder_mean.h5", "encoder_first.h5",
                                          "universal_fixed.h5", "universal_halting.h5",
                                          "universal_decoder.h5"));
 

@@ -5,6 +5,7 @@ Everything is computed in float64 from values that are exact in float32. Two los
 that are not padding:
   loss        mean of -log p                                              (TARGET_TOKENS, z_loss 0)
   loss_slots  sum of (-log p + 1e-4 (log Z)^2) / (batch * target length)  (TARGET_SLOTS, z_loss 1e-4)
+In the files with dropout both losses are those of training, the logits those of evaluation.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -22,6 +24,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 from transformers.models.t5.modeling_t5 import T5Attention, T5LayerNorm
 
 from fixture import Array, Fixture, output_directory, rounded
+from philox import keeps
 
 Ids = NDArray[np.int64]
 
@@ -33,6 +36,15 @@ EOS = 1
 # First distance of every bucket, written out so that a logarithm rounded the wrong way is noticed.
 BIDIRECTIONAL_BORDERS = [*range(8), 8, 12, 16, 23, 32, 46, 64, 91]
 CAUSAL_BORDERS = [*range(16), 16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of dropout, all exact in float."""
+    outside: float = 0
+    attention: float = 0
+    cross_attention: float = 0
+    per_element: bool = False  # else all positions share a mask, as in Mesh TensorFlow
 
 
 @dataclass(frozen=True)
@@ -50,19 +62,24 @@ class Case:
     source_lengths: tuple[int, ...]  # of the rows; the longest is the tensor's length
     target_lengths: tuple[int, ...]
     target_slots: int
+    dropout: Rates = Rates()
 
     def text_proto(self) -> str:
+        rates = self.dropout
+        attention, cross_attention = (f" dropout: {rate}" if rate > 0 else ""
+                                      for rate in (rates.attention, rates.cross_attention))
+        noise = "dropout_noise: PER_ELEMENT\n" if rates.per_element else ""
         return f"""\
 width: {self.width}
 encoder_layers: {self.layers}
 decoder_layers: {self.layers}
 feed_forward {{ width: {self.hidden} activation: {"GATED_GELU" if self.gated else "RELU"} }}
-mixer {{ attention {{ heads: {self.heads} head_size: {self.head_size} }} }}
-cross_attention {{ heads: {self.heads} head_size: {self.head_size} }}
+mixer {{ attention {{ heads: {self.heads} head_size: {self.head_size}{attention} }} }}
+cross_attention {{ heads: {self.heads} head_size: {self.head_size}{cross_attention} }}
 vocabulary_size: {self.vocabulary}
 tied_embeddings: {"true" if self.tied else "false"}
-dropout: 0
-norm_epsilon: 1e-6
+dropout: {rates.outside}
+{noise}norm_epsilon: 1e-6
 relative_bias {{ buckets: {BUCKETS} max_distance: {MAX_DISTANCE} }}
 """
 
@@ -74,6 +91,12 @@ CASES = (
          gated=True, tied=False, source_lengths=(17, 21, 3), target_lengths=(8, 1, 6), target_slots=9),
     Case("t5_long.h5", seed=12, width=8, heads=2, head_size=4, hidden=12, layers=1, vocabulary=32,
          gated=False, tied=True, source_lengths=(150,), target_lengths=(120,), target_slots=120),
+    Case("t5_dropout.h5", seed=13, width=12, heads=3, head_size=4, hidden=20, layers=2, vocabulary=32,
+         gated=False, tied=True, source_lengths=(11, 7, 4), target_lengths=(5, 9, 2), target_slots=9,
+         dropout=Rates(0.25, 0.375, 0.125)),
+    Case("t5_dropout_elements.h5", seed=14, width=12, heads=3, head_size=4, hidden=20, layers=2, vocabulary=32,
+         gated=True, tied=False, source_lengths=(11, 7, 4), target_lengths=(5, 9, 2), target_slots=9,
+         dropout=Rates(0.125, 0.25, 0.375, per_element=True)),
 )
 
 
@@ -84,6 +107,7 @@ class Batch:
     targets: Ids
     encoder_segments: Ids
     decoder_segments: Ids
+    dropout_keys: Ids  # of the rows
 
 
 @dataclass(frozen=True)
@@ -107,8 +131,9 @@ def make_batch(case: Case, generator: np.random.Generator) -> Batch:
     targets = rows(case.target_lengths, case.target_slots)
     decoder_ids = np.zeros_like(targets)
     decoder_ids[:, 1:] = targets[:, :-1]
+    keys = np.array([[5 + 7 * row, 9] for row in range(len(targets))])
     return Batch(encoder_ids, decoder_ids, targets, (encoder_ids > 0).astype(np.int64),
-                 (targets > 0).astype(np.int64))
+                 (targets > 0).astype(np.int64), keys)
 
 
 def make_model(case: Case, generator: np.random.Generator) -> T5ForConditionalGeneration:
@@ -129,6 +154,12 @@ def make_model(case: Case, generator: np.random.Generator) -> T5ForConditionalGe
         raise RuntimeError("the logits' factor width^-0.5 must go with tied embeddings")
     if (model.lm_head.weight is model.shared.weight) != case.tied:
         raise RuntimeError("embeddings are not tied as configured")
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = case.dropout.outside
+        elif isinstance(module, T5Attention):
+            cross = name.endswith("EncDecAttention")
+            module.dropout = case.dropout.cross_attention if cross else case.dropout.attention
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             drawn = generator.standard_normal(tuple(parameter.shape))
@@ -160,6 +191,47 @@ def norms_in_double() -> Iterator[None]:
         T5LayerNorm.forward = original
 
 
+class Masks:
+    """Stands for torch's dropout: masks that are functions of the rows' keys, for each call another."""
+
+    def __init__(self, per_element: bool, keys: Ids) -> None:
+        self._per_element = per_element
+        self._keys = keys
+        self._site = 0
+
+    def __call__(self, x: torch.Tensor, p: float, training: bool, inplace: bool = False) -> torch.Tensor:
+        if not training or p == 0:
+            return x
+        kept = self._of_probabilities(x, p) if x.dim() == 4 else self._of_vectors(x, p)
+        self._site += 1
+        return x * kept / (1 - p)
+
+    def _of_vectors(self, x: torch.Tensor, p: float) -> torch.Tensor:
+        """[B, T, D]; unless each element has its own, all positions have the same mask."""
+        rows, positions, width = x.shape
+        return self._drawn((rows, positions if self._per_element else 1, width), p)
+
+    def _of_probabilities(self, x: torch.Tensor, p: float) -> torch.Tensor:
+        """[B, heads, queries, keys]; all queries of a head drop the same keys, as in Mesh TensorFlow."""
+        return self._drawn((x.shape[0], x.shape[3], x.shape[1]), p).transpose(1, 2)[:, :, None]
+
+    def _drawn(self, shape: tuple[int, int, int], p: float) -> torch.Tensor:
+        rows, count, width = shape
+        drawn = [[keeps((int(key[0]), int(key[1])), element, self._site, p) for element in range(count * width)]
+                 for key in self._keys]
+        return torch.tensor(drawn, dtype=torch.float64).reshape(rows, count, width)
+
+
+def evaluate_training(case: Case, model: T5ForConditionalGeneration, batch: Batch) -> Result:
+    """With dropout, if the case has any."""
+    model.train()
+    try:
+        with mock.patch("torch.nn.functional.dropout", Masks(case.dropout.per_element, batch.dropout_keys)):
+            return evaluate(model, batch)
+    finally:
+        model.eval()
+
+
 def evaluate(model: T5ForConditionalGeneration, batch: Batch) -> Result:
     logits: torch.Tensor = model(
         input_ids=torch.from_numpy(batch.encoder_ids),
@@ -183,9 +255,9 @@ def check_padding_has_no_influence(case: Case, model: T5ForConditionalGeneration
 
     other = Batch(refilled(batch.encoder_ids, batch.encoder_segments),
                   refilled(batch.decoder_ids, batch.decoder_segments), batch.targets,
-                  batch.encoder_segments, batch.decoder_segments)
+                  batch.encoder_segments, batch.decoder_segments, batch.dropout_keys)
     with torch.no_grad():
-        found = evaluate(model, other)
+        found = evaluate_training(case, model, other)
     if not math.isclose(found.loss.item(), expected.loss.item(), rel_tol=1e-14):
         raise RuntimeError(f"{case.file}: padding changes the loss")
 
@@ -238,7 +310,7 @@ def check_gradient(case: Case, model: T5ForConditionalGeneration, batch: Batch,
         for factor in (step, -2 * step):
             for name, parameter in model.named_parameters():
                 parameter.add_(directions[name], alpha=factor)
-            values.append(evaluate(model, batch).loss_slots.item())
+            values.append(evaluate_training(case, model, batch).loss_slots.item())
         for name, parameter in model.named_parameters():
             parameter.add_(directions[name], alpha=step)
     found = (values[0] - values[1]) / (2 * step)
@@ -253,9 +325,12 @@ def write_case(case: Case, directory: Path) -> None:
     with torch.no_grad():
         in_float = evaluate(model, batch).loss.item()
     with norms_in_double():
-        result = evaluate(model, batch)
-        if not math.isclose(in_float, result.loss.item(), rel_tol=1e-6):
+        evaluation = evaluate(model, batch)
+        if not math.isclose(in_float, evaluation.loss.item(), rel_tol=1e-6):
             raise RuntimeError(f"{case.file}: norms in float64 change the loss")
+        result = evaluate_training(case, model, batch)
+        if (result.loss.item() == evaluation.loss.item()) != (case.dropout == Rates()):
+            raise RuntimeError(f"{case.file}: dropout must change the loss, and nothing else may")
         check_padding_has_no_influence(case, model, batch, result, generator)
         gradients = gradients_of(result.loss, model)
         gradients_slots = gradients_of(result.loss_slots, model)
@@ -272,11 +347,14 @@ def write_case(case: Case, directory: Path) -> None:
 
     with Fixture(directory / case.file, Path(__file__).name, ("torch", "transformers")) as fixture:
         fixture.attribute("/", "config", case.text_proto())
-        fixture.arrays("/inputs", vars(batch))
+        inputs = dict(vars(batch))
+        if case.dropout == Rates():
+            del inputs["dropout_keys"]
+        fixture.arrays("/inputs", inputs)
         fixture.arrays("/parameters", renamed(values))
         # Rows of padding are not comparable between implementations; they are stored as zeros.
         fixture.array("/outputs/logits",
-                      result.logits.detach().numpy() * batch.decoder_segments[:, :, None])
+                      evaluation.logits.detach().numpy() * batch.decoder_segments[:, :, None])
         for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
             fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
         fixture.arrays("/gradients", renamed(gradients))

@@ -144,10 +144,10 @@ std::string CaseName(const testing::TestParamInfo<Fixture>& info) {
 std::vector<Fixture> Fixtures() {
   std::vector<Fixture> fixtures;
   for (const char* file :
-       {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5", "transformer_pre_norm.h5",
-        "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5", "encoder_masked.h5",
-        "encoder_mean.h5", "encoder_first.h5", "universal_fixed.h5", "universal_halting.h5",
-        "universal_decoder.h5"}) {
+       {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "t5_dropout.h5", "t5_dropout_elements.h5",
+        "transformer_2017.h5", "transformer_pre_norm.h5", "decoder_t5.h5", "decoder_gpt.h5",
+        "decoder_prefix.h5", "encoder_masked.h5", "encoder_mean.h5", "encoder_first.h5",
+        "universal_fixed.h5", "universal_halting.h5", "universal_decoder.h5"}) {
     fixtures.push_back({file, &ReferenceBackend(), TrainConfig::NOTHING});
     fixtures.push_back({file, &FastBackend(), TrainConfig::NOTHING});
     fixtures.push_back({file, &FastBackend(), TrainConfig::LAYERS});
