@@ -10,7 +10,13 @@
 namespace syntra {
 namespace {
 
-TextCounts CountsOf(const std::string& text) {
+// SentencePiece's text for what a tokenizer has no piece for. The spaces around it are not those of
+// the text.
+constexpr const char* kUnknown = " \u2047 ";
+constexpr const char* kUnknownCharacter = "\u2047";
+
+TextCounts CountsOf(const std::string& decoded) {
+  const std::string text = Replaced(decoded, kUnknown, kUnknownCharacter);
   return {.words = std::ssize(SplitAtSpace(text)), .bytes = std::ssize(text)};
 }
 

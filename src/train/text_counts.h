@@ -12,7 +12,7 @@ namespace syntra {
 
 struct TextCounts {
   int64_t words = 0;  // that begin in the targets; the end of a text counts as one
-  int64_t bytes = 0;  // of UTF-8
+  int64_t bytes = 0;  // of UTF-8; three for characters in a row for which there is no piece
 };
 
 // Adds what the targets of all rows of `batch`, a part of `data`, are as text. A word that two rows

@@ -50,6 +50,25 @@ class DecoderRun : public TinyRun {
   Arguments Of(const std::string& command, const std::string& run) const {
     return {command, "--checkpoint", Directory(run).string()};
   }
+  // What `eval --json` prints of all validation texts for models of letters, whose rows have these
+  // lengths.
+  std::vector<Json> EvalWithRowsOf(const std::vector<int>& lengths) const {
+    const std::string pieces = Directory("pieces.model").string();
+    const Outcome made = Run(
+        {"tokenizer", "train", "--config", config_.string(), "--pieces", "32", "--output", pieces});
+    EXPECT_EQ(made.code, 0) << made.err;
+    std::vector<Json> results;
+    for (const int length : lengths) {
+      const std::string run = fmt::format("run_{}", length);
+      Train(run, {"train.steps=4", fmt::format("data.input_length={}", length),
+                  "data.tokenizer=" + pieces, "evaluation.every=0"});
+      Arguments eval = Of("eval", run);
+      eval.insert(eval.end(),
+                  {"--json", "--set", "evaluation.batches=0", "--set", "evaluation.batch_size=1"});
+      results.push_back(ParseJson(Run(eval).out));
+    }
+    return results;
+  }
   Outcome Convert(const std::string& input, const std::string& output,
                   const std::string& format) const {
     return Run({"convert", "--input", Directory(input).string(), "--output",
@@ -135,21 +154,23 @@ TEST_F(DecoderRun, LearnsSentencesByHeartAndGoesOnWithThem) {
 // A word is counted once, and each space between words, wherever rows begin.
 TEST_F(DecoderRun, EvalCountsTheWordsAndBytesOfTheTexts) {
   WriteSentences();
-  const std::string pieces = Directory("pieces.model").string();
-  const Outcome made = Run(
-      {"tokenizer", "train", "--config", config_.string(), "--pieces", "32", "--output", pieces});
-  ASSERT_EQ(made.code, 0) << made.err;
-  for (const int length : {8, 13, 64}) {
-    const std::string name = fmt::format("run_{}", length);
-    Train(name, {"train.steps=4", fmt::format("data.input_length={}", length),
-                 "data.tokenizer=" + pieces, "evaluation.every=0"});
-    Arguments eval = Of("eval", name);
-    eval.insert(eval.end(),
-                {"--json", "--set", "evaluation.batches=0", "--set", "evaluation.batch_size=1"});
-    const Json result = ParseJson(Run(eval).out);
+  for (const Json& result : EvalWithRowsOf({8, 13, 64})) {
     // Ten sentences of twenty words of two letters, and their ends.
-    EXPECT_EQ(result.at("words"), 10 * (20 + 1)) << length;
-    EXPECT_EQ(result.at("bytes"), 10 * (20 * 3 - 1)) << length;
+    EXPECT_EQ(result.at("words"), 10 * (20 + 1)) << result;
+    EXPECT_EQ(result.at("bytes"), 10 * (20 * 3 - 1)) << result;
+  }
+}
+
+// What has no piece is decoded with spaces around it, which are not those of the text.
+TEST_F(DecoderRun, EvalCountsTheWordsOfTextsWithUnknownCharacters) {
+  std::string lines;
+  for (const std::string& sentence : WriteSentences()) {
+    lines += "{\"text\": \"a\u4e2d\u6587b \u00fc " + sentence + " \u00df\"}\n";
+  }
+  ReplaceFileDurably(validation_, lines);
+  for (const Json& result : EvalWithRowsOf({8, 9, 64})) {
+    EXPECT_EQ(result.at("words"), 10 * (2 + 20 + 1 + 1)) << result;
+    EXPECT_EQ(result.at("bytes"), 10 * (5 + 1 + 3 + 1 + (20 * 3 - 1) + 1 + 3)) << result;
   }
 }
 
