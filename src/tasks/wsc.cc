@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "data/line_reader.h"
+#include "metrics/unicode_text.h"
 #include "tasks/label_task.h"
 #include "tasks/referent_task.h"
 
@@ -30,8 +31,7 @@ void SetCase(char* letter, bool lower) {
 // "wsc.fixed" mends its case, end and newlines.
 std::string MendReferent(std::string referent, const std::string& text, int64_t index) {
   if (text.find(referent) != std::string::npos) return referent;
-  std::vector<std::string> words = Split(text, ' ');
-  std::erase(words, "");
+  const std::vector<std::string_view> words = SplitAtSpace(text);
   if (referent.empty() || index < 0 || index >= static_cast<int64_t>(words.size())) {
     return referent;
   }
