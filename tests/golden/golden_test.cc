@@ -166,7 +166,7 @@ TEST_P(MixerFixture, HoldsCases) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MixerFixture,
-                         testing::Values(MixerFile{"synthesizers.h5", 35},
+                         testing::Values(MixerFile{"synthesizers.h5", 39},
                                          MixerFile{"convolutions.h5", 14},
                                          MixerFile{"linear_mixers.h5", 18},
                                          MixerFile{"position_maps.h5", 11},

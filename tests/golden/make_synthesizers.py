@@ -4,6 +4,7 @@
   S[b,h,i,j] = sum over terms of g_t T_t[b,h,i,j]  (+ bias[h,j-i]);  P = softmax over the allowed j;
   y[b,i] = concat over h of (sum_j P[b,h,i,j] v[b,h,j]) W_output
 
+With dropout, all queries of a head drop the same keys: P[b,h,i,j] is 0, or divided by the rate at which keys are kept.
 Scores are computed one element at a time so that each term is its formula and nothing else. Key j is allowed
 for query i iff both have the same segment, which is not 0, and, where causal, j <= i.
 """
@@ -20,7 +21,8 @@ import torch
 from numpy.typing import NDArray
 
 from fixture import Array, Fixture, output_directory, rounded
-from mixer_fixture import Layer, Tensors, write_layer
+from mixer_fixture import KEYS, Layer, Tensors, write_layer
+from philox import keeps
 
 Score = Callable[[int, int, int, int], torch.Tensor]  # (batch, head, query, key) -> scalar
 
@@ -104,6 +106,7 @@ class Case:
     causal: bool = False
     length: int = 6
     by_segment_position: bool = False
+    dropout: float = 0  # exact in float
 
     def text_proto(self) -> str:
         lines = [f"    heads: {HEADS}", f"    head_size: {HEAD_SIZE}"]
@@ -112,6 +115,8 @@ class Case:
         lines.append(f"    relative_bias: {'true' if self.relative_bias else 'false'}")
         if self.by_segment_position:
             lines.append("    index_by: SEGMENT_POSITION")
+        if self.dropout > 0:
+            lines.append(f"    dropout: {self.dropout}")
         return f"width: {WIDTH}\nmixer {{\n  attention {{\n" + "\n".join(lines) + "\n  }\n}\n"
 
 
@@ -155,6 +160,10 @@ CASES = (
     Case("three_terms_softmax", (Random(), Dense(), Dot()), gate="SOFTMAX", relative_bias=True),
     Case("three_terms_softmax_causal_segment_position", (Random(), Dense(), Dot()), gate="SOFTMAX",
          relative_bias=True, causal=True, by_segment_position=True),
+    Case("random_dropout", (Random(),), dropout=0.375),
+    Case("dense_causal_dropout", (Dense(),), causal=True, dropout=0.25),
+    Case("factorized_dense_dropout", (FactorizedDense(),), dropout=0.25),
+    Case("random_dot_sigmoid_dropout", (Dot(), Random()), gate="SIGMOID", relative_bias=True, dropout=0.375),
 )
 
 
@@ -210,7 +219,8 @@ def make_layer(case: Case, generator: np.random.Generator) -> Layer:
         inputs["bias"] = draw(0.5, HEADS, 2 * case.length - 1)
     # Zero at padding queries: what they attend to is a matter of convention that must not show.
     inputs["cotangent"] = draw(1.0, BATCH, case.length, WIDTH) * (segments > 0)[:, :, None]
-    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters, frozen)
+    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters, frozen,
+                 trains=case.dropout > 0)
 
 
 def table_positions(case: Case, segments: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -294,6 +304,8 @@ def evaluate(case: Case, segments: NDArray[np.int64], values: Tensors) -> torch.
     scores = [score_function(case, segments, term, values) for term in case.terms]
     weights = term_weights(case, values)
     value = heads_of(values["x"], values["value"])
+    factor = torch.tensor([[[keeps(KEYS[b], j * HEADS + h, 0, case.dropout) / (1 - case.dropout) for j in range(length)]
+                            for h in range(HEADS)] for b in range(BATCH)], dtype=torch.float64)
 
     examples = []
     for b in range(BATCH):
@@ -312,7 +324,7 @@ def evaluate(case: Case, segments: NDArray[np.int64], values: Tensors) -> torch.
                     if case.relative_bias:
                         score = score + values["bias"][h, j - i + case.length - 1]
                     row.append(score if allowed else score + MASKED)
-                heads.append(torch.softmax(torch.stack(row), dim=0) @ value[b, :, h])
+                heads.append(torch.softmax(torch.stack(row), dim=0) * factor[b, h] @ value[b, :, h])
             tokens.append(torch.cat(heads) @ values["output"])
         examples.append(torch.stack(tokens))
     return torch.stack(examples)
