@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(All, MixerFixture,
                                          MixerFile{"convolutions.h5", 14},
                                          MixerFile{"linear_mixers.h5", 18},
                                          MixerFile{"position_maps.h5", 11},
-                                         MixerFile{"sparse_attention.h5", 30}));
+                                         MixerFile{"sparse_attention.h5", 35}));
 
 TEST(GoldenFile, NamesWhatIsWrong) {
   GoldenFile file("t5_v1_0.h5");

@@ -78,8 +78,9 @@ class Drawn:
             spans = [(0, 0), (last, last), (0, last), (last // 2, last // 2 + 1), (last // 3, 2 * last // 3)]
             spans = self._random.choices(spans, k=4)
             answers = [{"start": a, "end": b, "text": text[a:b + 1]} for a, b in spans[:2]]
-            rows.append({"idx": number, "source": "", "qas": [{"query": self.text(), "idx": number, "answers": answers}],
-                         "passage": {"text": text, "entities": [{"start": a, "end": b} for a, b in spans]}})
+            queries = [{"query": self.text(), "idx": number, "answers": answers}]
+            passage = {"text": text, "entities": [{"start": a, "end": b} for a, b in spans]}
+            rows.append({"idx": number, "source": "", "qas": queries, "passage": passage})
         return self.jsonl(rows)
 
     def wsc(self) -> str:

@@ -4,7 +4,8 @@
 Local attention (sliding windows, dilation and global tokens of Beltagy et al. 2020) and BigBird (Zaheer et al. 2020)
 by a rule for each pair of positions; Sinkhorn attention (Tay et al. 2020) block by block over what is not padding;
 Reformer (Kitaev et al. 2020) by a mask for each round. A case's rows hold two packed examples, or one and padding.
-Most are held to packages: local-attention, transformers, sinkhorn-transformer, reformer-pytorch.
+Most are held to packages: local-attention, transformers, sinkhorn-transformer, reformer-pytorch. With dropout, all
+queries of a head drop the same keys; of Sinkhorn's sorted keys, what they are mixed from.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch.nn import functional
 import packages
 from fixture import Array, Fixture, output_directory, rounded
 from mixer_fixture import KEYS, Layer, Tensors, hold_to_package, write_layer
-from philox import open_uniform, philox
+from philox import keeps, open_uniform, philox
 
 BATCH, WIDTH, LENGTH, HEADS, HEAD_SIZE = 2, 12, 11, 3, 4
 INNER = HEADS * HEAD_SIZE
@@ -63,16 +64,28 @@ def heads_of(x: torch.Tensor) -> torch.Tensor:
     return x.unflatten(-1, (HEADS, -1)).transpose(0, 1)
 
 
-def attend(scores: torch.Tensor, reads: np.ndarray, value: torch.Tensor) -> torch.Tensor:
-    """[H, T, K], zero for queries that read nothing; `reads` [H or 1, T, T]."""
+def key_of(segments: np.ndarray) -> tuple[int, int]:
+    """Of the row with these segments: the second one has padding."""
+    return KEYS[int((segments == 0).any())]
+
+
+def kept(rate: float, segments: np.ndarray, site: int = 0) -> torch.Tensor:
+    """[H, T]: the factors of dropout of each head's keys."""
+    drawn = [[keeps(key_of(segments), j * HEADS + head, site, rate) for j in range(LENGTH)] for head in range(HEADS)]
+    return torch.tensor(drawn, dtype=torch.float64) / (1 - rate)
+
+
+def attend(scores: torch.Tensor, reads: np.ndarray, value: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+    """[H, T, K], zero for queries that read nothing; `reads` [H or 1, T, T]; the weights times `factors` [H, T]."""
     allowed = torch.from_numpy(np.broadcast_to(reads, scores.shape).copy())
-    weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
+    weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1) * factors[:, None]
     return torch.where(allowed.any(-1, keepdim=True), weights, 0) @ value
 
 
-def dot_product(values: Tensors, x: torch.Tensor, reads: np.ndarray, bias: torch.Tensor | float = 0.0) -> torch.Tensor:
+def dot_product(values: Tensors, x: torch.Tensor, reads: np.ndarray, factors: torch.Tensor,
+                bias: torch.Tensor | float = 0.0) -> torch.Tensor:
     query, key, value = (heads_of(x @ values[side]) for side in ("query", "key", "value"))
-    mixed = attend(query @ key.mT + bias, reads, value)
+    mixed = attend(query @ key.mT + bias, reads, value, factors)
     return mixed.transpose(0, 1).flatten(1) @ values["output"]
 
 
@@ -80,6 +93,10 @@ def bias_of(values: Tensors, there: bool) -> torch.Tensor | float:
     """The relative bias of all pairs, [H, T, T], if it is there."""
     i, j = np.indices((LENGTH, LENGTH))
     return values["bias"][:, j - i + LENGTH - 1] if there else 0.0
+
+
+def dropout_field(rate: float) -> str:
+    return f" dropout: {rate}" if rate > 0 else ""
 
 
 def of_one_segment(segments: np.ndarray) -> np.ndarray:
@@ -91,7 +108,7 @@ def of_one_segment(segments: np.ndarray) -> np.ndarray:
 
 
 def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bias: bool = True,
-          causal: bool = False, own: bool = False) -> Case:
+          causal: bool = False, own: bool = False, dropout: float = 0) -> Case:
     """Held to local-attention without global tokens; with them to Longformer, which has neither bias nor dilation."""
     i, j = np.indices((LENGTH, LENGTH))
     near = (np.abs(j - i) < radius * dilation) & ((j - i) % dilation == 0)
@@ -99,11 +116,12 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
     window = (near | touches_global) & ((j <= i) | (not causal))
 
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
-        rows = dot_product(values, x, window & of_one_segment(segments), bias_of(values, bias))
+        rows = dot_product(values, x, window & of_one_segment(segments), kept(dropout, segments), bias_of(values, bias))
         if not own:
             return rows
         of_globals = {side: values[f"global/{side}"] for side in GLOBAL} | {"output": values["output"]}
-        read = dot_product(of_globals, x, ((j <= i) | (not causal)) & of_one_segment(segments), bias_of(values, bias))
+        read = dot_product(of_globals, x, ((j <= i) | (not causal)) & of_one_segment(segments),
+                           kept(dropout, segments, site=1), bias_of(values, bias))
         return torch.cat([read[:global_tokens], rows[global_tokens:]])
 
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
@@ -112,10 +130,11 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
         return packages.local_attention(values, x, segments, HEADS, radius, dilation, causal)
 
     settings = f"local_attention radius: {radius} dilation: {dilation} global_tokens: {global_tokens}"
-    without_package = global_tokens and (bias or causal or dilation > 1)
-    settings += f" relative_bias: {str(bias).lower()} global_projections: {str(own).lower()}"
+    without_package = dropout > 0 or (global_tokens and (bias or causal or dilation > 1))
+    settings += f" relative_bias: {str(bias).lower()} global_projections: {str(own).lower()}" + dropout_field(dropout)
     shapes = PROJECTIONS | {f"global/{side}": PROJECTIONS[side] for side in GLOBAL if own}
-    return Case(name, settings, row, shapes, causal, bias, package=None if without_package else package)
+    return Case(name, settings, row, shapes, causal, bias, package=None if without_package else package,
+                trains=dropout > 0)
 
 
 # --- BigBird, section 2 -------------------------------------------------------------------------
@@ -130,7 +149,8 @@ def head_key(name: str, head: int) -> tuple[int, int]:
     return philox(0, stream, (low, high))[:2]
 
 
-def big_bird(name: str, block_size: int, random_blocks: int, max_length: int, bias: bool = False) -> Case:
+def big_bird(name: str, block_size: int, random_blocks: int, max_length: int, bias: bool = False,
+             dropout: float = 0) -> Case:
     last = (max_length - 1) // block_size
     blocks = np.zeros((HEADS, last + 1, last + 1), bool)
     for head in range(HEADS):
@@ -144,21 +164,22 @@ def big_bird(name: str, block_size: int, random_blocks: int, max_length: int, bi
     pairs = blocks.repeat(block_size, 1).repeat(block_size, 2)[:, :LENGTH, :LENGTH]
 
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
-        return dot_product(values, x, pairs & of_one_segment(segments), bias_of(values, bias))
+        return dot_product(values, x, pairs & of_one_segment(segments), kept(dropout, segments), bias_of(values, bias))
 
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         return packages.big_bird(values, x, segments, block_size, blocks)
 
     settings = f"big_bird block_size: {block_size} random_blocks: {random_blocks} max_length: {max_length}"
-    return Case(name, f"{settings} relative_bias: {str(bias).lower()}", row, PROJECTIONS, bias=bias,
-                package=None if bias else package)
+    settings += f" relative_bias: {str(bias).lower()}" + dropout_field(dropout)
+    return Case(name, settings, row, PROJECTIONS, bias=bias, package=None if bias or dropout > 0 else package,
+                trains=dropout > 0)
 
 
 # --- Sparse Sinkhorn attention, section 3 -------------------------------------------------------
 
 
 def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, causal: bool = False,
-             noisy: bool = False) -> Case:
+             noisy: bool = False, dropout: float = 0) -> Case:
     max_length = 13
     most = -(-max_length // block_size)
 
@@ -197,12 +218,15 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
             sums = [sum(sums[:i], torch.zeros(WIDTH, dtype=torch.float64)) for i in range(len(sums))]
         logits = (torch.stack(sums) @ values["sorting"]).unflatten(-1, (HEADS, most)).transpose(0, 1)
         if noisy:
-            logits = logits + gumbel(len(blocks), KEYS[int((segments == 0).any())])  # the second row has padding
+            logits = logits + gumbel(len(blocks), key_of(segments))
         sorting = causal_sorting(logits) if causal else full_sorting(logits[..., :len(blocks)])
 
         def with_sorted(side: str) -> list[torch.Tensor]:
             """For each block [H, its length + that of the first, K]."""
             own = [heads_of(block @ values[side]) for block in blocks]
+            if side == "value":
+                factors = kept(dropout, segments)[:, :sum(map(len, blocks)), None].split(block_size, 1)
+                own = [each * factor for each, factor in zip(own, factors, strict=True)]
             whole = torch.stack([functional.pad(each, (0, 0, 0, len(blocks[0]) - each.shape[1])) for each in own])
             mixed = torch.einsum("hij,jhck->ihck", sorting, whole)
             return [torch.cat(pair, 1) for pair in zip(own, mixed, strict=True)]
@@ -225,28 +249,29 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
         return functional.pad(mixed, (0, 0, 0, LENGTH - len(real)))
 
     settings = (f"sinkhorn block_size: {block_size} max_length: {max_length} iterations: {iterations} "
-                f"temperature: {temperature}" + (" gumbel_noise: true" if noisy else ""))
+                f"temperature: {temperature}" + (" gumbel_noise: true" if noisy else "") + dropout_field(dropout))
     return Case(name, settings, row, PROJECTIONS | {"sorting": (WIDTH, HEADS * most)}, causal, packed=False,
-                package=None if causal or noisy else package, multiple=1 if block_size > LENGTH else block_size,
-                trains=noisy)
+                package=None if causal or noisy or dropout > 0 else package,
+                multiple=1 if block_size > LENGTH else block_size, trains=noisy or dropout > 0)
 
 
 # --- Reformer, section 2 ------------------------------------------------------------------------
 
 
-def reformer(name: str, chunk_length: int, buckets: int, rounds: int, causal: bool = False, held: bool = True) -> Case:
+def reformer(name: str, chunk_length: int, buckets: int, rounds: int, causal: bool = False, held: bool = True,
+             dropout: float = 0) -> Case:
     shapes = {side: shape for side, shape in PROJECTIONS.items() if side != "key"}
     shapes["rotation"] = (HEADS, HEAD_SIZE, rounds * buckets // 2)
 
-    def one_round(query: torch.Tensor, value: torch.Tensor, rotation: torch.Tensor,
-                  segments: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    def one_round(query: torch.Tensor, value: torch.Tensor, rotation: torch.Tensor, segments: np.ndarray,
+                  factors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """What each position of one head gets, [T, K], and the sums of exponentials behind it, [T], as logarithms."""
         bucket = torch.cat([query @ rotation, -query @ rotation], -1).argmax(-1).numpy()
         same = of_one_segment(segments) & (bucket[:, None] == bucket)
         reads = same & (of_bucket_before(same) if causal else of_chunks(bucket, segments))
         key = query / (query.square().sum(-1, keepdim=True) + 1e-6).sqrt()
         scores = (query @ key.T - 1e5 * torch.eye(LENGTH)).masked_fill(torch.from_numpy(~reads), -1e9)
-        return scores.softmax(-1) @ value, scores.logsumexp(-1)
+        return scores.softmax(-1) * factors @ value, scores.logsumexp(-1)
 
     def of_bucket_before(same: np.ndarray) -> np.ndarray:
         """Whether a position is before another, and at most a chunk's length behind it among those of its bucket."""
@@ -267,7 +292,7 @@ def reformer(name: str, chunk_length: int, buckets: int, rounds: int, causal: bo
         query, value = heads_of(x @ values["query"]), heads_of(x @ values["value"])
         mixed = []
         for head in range(HEADS):
-            found = [one_round(query[head], value[head], rotation, segments)
+            found = [one_round(query[head], value[head], rotation, segments, kept(dropout, segments)[head])
                      for rotation in values["rotation"][head].chunk(rounds, -1)]
             weights = torch.stack([sums for _, sums in found]).softmax(0)
             mixed.append((weights[..., None] * torch.stack([each for each, _ in found])).sum(0))
@@ -276,8 +301,9 @@ def reformer(name: str, chunk_length: int, buckets: int, rounds: int, causal: bo
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         return packages.reformer(values, x, segments, chunk_length, buckets, rounds, causal)
 
-    settings = f"reformer chunk_length: {chunk_length} buckets: {buckets} rounds: {rounds}"
-    return Case(name, settings, row, shapes, causal, frozen=("rotation",), package=package if held else None)
+    settings = f"reformer chunk_length: {chunk_length} buckets: {buckets} rounds: {rounds}" + dropout_field(dropout)
+    return Case(name, settings, row, shapes, causal, frozen=("rotation",), package=package if held else None,
+                trains=dropout > 0)
 
 
 CASES = (
@@ -311,6 +337,11 @@ CASES = (
     reformer("reformer_one_chunk", chunk_length=64, buckets=6, rounds=2),
     reformer("reformer_causal", chunk_length=2, buckets=2, rounds=3, causal=True, held=False),
     reformer("reformer_causal_one_chunk", chunk_length=64, buckets=4, rounds=2, causal=True),
+    local("local_dropout", radius=3, causal=True, dropout=0.25),
+    local("local_own_global_dropout", radius=2, global_tokens=2, own=True, dropout=0.375),
+    big_bird("big_bird_dropout", block_size=2, random_blocks=1, max_length=13, dropout=0.25),
+    sinkhorn("sinkhorn_dropout", block_size=3, iterations=8, temperature=0.75, dropout=0.25),
+    reformer("reformer_dropout", chunk_length=3, buckets=4, rounds=3, held=False, dropout=0.25),
 )
 
 # Held to a package and not written.
