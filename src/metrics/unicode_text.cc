@@ -25,6 +25,16 @@ std::string WellFormed(std::string_view text) {
   return repaired;
 }
 
+// The text through a case mapping of libunistring.
+std::string Mapped(std::string_view text, decltype(u8_tolower)* map) {
+  const std::string whole = WellFormed(text);
+  size_t length = 0;
+  const std::unique_ptr<uint8_t, void (*)(void*)> mapped(
+      map(Bytes(whole), whole.size(), nullptr, nullptr, nullptr, &length), std::free);
+  if (!mapped) throw std::bad_alloc();
+  return {reinterpret_cast<const char*>(mapped.get()), length};
+}
+
 }  // namespace
 
 std::vector<Character> Characters(std::string_view text) {
@@ -53,14 +63,11 @@ bool IsAsciiPunctuation(uint32_t code) {
   return code < 0x80 && kPunctuation.find(static_cast<char>(code)) != std::string_view::npos;
 }
 
-std::string LowerCase(std::string_view text) {
-  const std::string whole = WellFormed(text);
-  size_t length = 0;
-  const std::unique_ptr<uint8_t, void (*)(void*)> lower(
-      u8_tolower(Bytes(whole), whole.size(), nullptr, nullptr, nullptr, &length), std::free);
-  if (!lower) throw std::bad_alloc();
-  return {reinterpret_cast<const char*>(lower.get()), length};
-}
+std::string LowerCase(std::string_view text) { return Mapped(text, u8_tolower); }
+
+std::string UpperCase(std::string_view text) { return Mapped(text, u8_toupper); }
+
+bool IsLowerCase(uint32_t code) { return uc_is_property_lowercase(code); }
 
 std::string Replaced(std::string text, std::string_view old, std::string_view replacement) {
   for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += replacement.size()) {

@@ -28,6 +28,10 @@ bool IsAsciiPunctuation(uint32_t code);
 // str.lower: Unicode's full mapping of every letter, "İ" to "i" and a dot, "Σ" at the end of a
 // word to "ς".
 std::string LowerCase(std::string_view text);
+// str.upper, likewise: "ß" to "SS".
+std::string UpperCase(std::string_view text);
+// str.islower of one character.
+bool IsLowerCase(uint32_t code);
 
 // str.replace: each `old`, from the left.
 std::string Replaced(std::string text, std::string_view old, std::string_view replacement);

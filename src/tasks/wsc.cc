@@ -22,9 +22,11 @@ std::vector<TaskSplit> WscSplits(bool use_dpr) {
 
 bool IsLowerAscii(char c) { return c >= 'a' && c <= 'z'; }
 
-void SetCase(char* letter, bool lower) {
-  const bool is_letter = IsLowerAscii(static_cast<char>(*letter | 0x20));
-  if (is_letter) *letter = static_cast<char>(lower ? *letter | 0x20 : *letter & ~0x20);
+// With a first letter of the same case as that of `word`.
+std::string WithCaseOf(std::string_view word, std::string_view text) {
+  const std::string_view first = Characters(text).front().bytes;
+  const bool is_lower = IsLowerCase(Characters(word).front().code);
+  return (is_lower ? LowerCase(first) : UpperCase(first)).append(text.substr(first.size()));
 }
 
 // The referent as it stands in the text, as far as that can be said: TensorFlow Datasets'
@@ -35,8 +37,7 @@ std::string MendReferent(std::string referent, const std::string& text, int64_t 
   if (referent.empty() || index < 0 || index >= static_cast<int64_t>(words.size())) {
     return referent;
   }
-  std::string mended = referent;
-  SetCase(&mended[0], IsLowerAscii(words[index][0]));
+  std::string mended = WithCaseOf(words[index], referent);
   mended.erase(mended.find_last_not_of('.') + 1);
   std::ranges::replace(mended, '\n', ' ');
   return text.find(mended) == std::string::npos ? referent : mended;

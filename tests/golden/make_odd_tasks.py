@@ -88,11 +88,14 @@ class Drawn:
         rows = []
         for number in range(ROWS):
             words = [self._random.choice(("y\u3000z", "\u00a0x")), *self._random.choices(PLAIN, k=8)]
-            words[2:4] = "dog", "Bob"
+            words[2:4] = first, second = self._random.choice((("dog", "Bob"), ("éclair", "Über")))
             words[5] = pronoun = self._random.choice(PRONOUNS)
             text = " ".join(words)
             index = len(" ".join(words[:2]).split())
-            referent = "Dog" if number % 2 else "dog Bob."
+            if number % 3 == 0:
+                referent, index = second.lower(), index + 1
+            else:
+                referent = first.capitalize() if number % 2 else f"{first} {second}."
             target = {"span1_text": referent, "span1_index": index, "span2_text": pronoun, "span2_index": 5}
             rows.append({"text": text, "target": target, "label": number % 3 > 0, "idx": number})
         return self.jsonl(rows)

@@ -113,6 +113,15 @@ TEST(UnicodeText, ALastSigmaHasItsOwnForm) {
   EXPECT_EQ(LowerCase("ΟΔΟΣ Σ ΣΑΣ. Α\u0301Σ!"), "οδος σ σας. α\u0301ς!");
 }
 
+// As Python's str.upper and str.islower have them.
+TEST(UnicodeText, UpperCaseIsOfWholeLetters) {
+  EXPECT_EQ(UpperCase("straße ﬁ é ж 1"), "STRASSE FI É Ж 1");
+  for (const uint32_t lower : {U'a', U'é', U'ß', U'ж', U'ª'}) EXPECT_TRUE(IsLowerCase(lower));
+  for (const uint32_t other : {U'A', U'É', U'1', U'中', U'\u0130', U'('}) {
+    EXPECT_FALSE(IsLowerCase(other));
+  }
+}
+
 TEST(UnicodeText, SplitsAndStripsAtAnySpace) {
   const std::string text = "\u3000 one\x1Ctwo\u00A0\u2028three\u200B \n";
   EXPECT_EQ(SplitAtSpace(text), (std::vector<std::string_view>{"one", "two", "three\u200B"}));
