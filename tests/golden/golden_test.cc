@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(All, MixerFixture,
                          testing::Values(MixerFile{"synthesizers.h5", 39},
                                          MixerFile{"convolutions.h5", 14},
                                          MixerFile{"linear_mixers.h5", 18},
-                                         MixerFile{"position_maps.h5", 11},
+                                         MixerFile{"position_maps.h5", 12},
                                          MixerFile{"sparse_attention.h5", 35}));
 
 TEST(GoldenFile, NamesWhatIsWrong) {

@@ -16,13 +16,15 @@ from torch.nn import functional
 
 import packages
 from fixture import output_directory
-from mixer_fixture import MAX_LENGTH, WIDTH, Example, ExampleCase, Shapes, Tensors, write_examples
+from mixer_fixture import KEYS, LENGTHS, MAX_LENGTH, WIDTH, Example, ExampleCase, Shapes, Tensors, write_examples
+from philox import keeps
 
 
-def case(name: str, settings: str, shapes: Shapes, example: Example, package: Example,
-         causal: bool = False) -> ExampleCase:
+def case(name: str, settings: str, shapes: Shapes, example: Example, package: Example | None,
+         causal: bool = False, trains: bool = False) -> ExampleCase:
     kind, _, fields = settings.partition(" ")
-    return ExampleCase(name, f"{kind} {{ max_length: {MAX_LENGTH} {fields} }}", shapes, example, package, causal)
+    return ExampleCase(name, f"{kind} {{ max_length: {MAX_LENGTH} {fields} }}", shapes, example, package, causal,
+                       trains=trains)
 
 
 # --- FNet, equation 3 ---------------------------------------------------------------------------
@@ -39,7 +41,8 @@ def fourier(name: str, settings: str, factor: float) -> ExampleCase:
 # --- Linformer, equation 7 ----------------------------------------------------------------------
 
 
-def linformer(name: str, own_heads: bool, share_values: bool) -> ExampleCase:
+def linformer(name: str, own_heads: bool, share_values: bool, dropout: float = 0) -> ExampleCase:
+    """With dropout, all queries of a head drop the same rows of the projected values."""
     heads, size, rows = 3, 4, 5
     inner = heads * size
     projection = (heads, rows, MAX_LENGTH) if own_heads else (rows, MAX_LENGTH)
@@ -50,6 +53,7 @@ def linformer(name: str, own_heads: bool, share_values: bool) -> ExampleCase:
 
     def example(values: Tensors, x: torch.Tensor) -> torch.Tensor:
         mixed = []
+        key_of_row = KEYS[LENGTHS.index(len(x))]
         for head in range(heads):
             def map_of(side: str, head: int = head) -> torch.Tensor:
                 matrix = values[f"project_{side}"]
@@ -58,11 +62,15 @@ def linformer(name: str, own_heads: bool, share_values: bool) -> ExampleCase:
             columns = slice(head * size, (head + 1) * size)
             query, key, value = (x @ values[side][:, columns] for side in ("query", "key", "value"))
             value = map_of("key" if share_values else "value") @ value
-            mixed.append(functional.scaled_dot_product_attention(query, map_of("key") @ key, value, scale=1.0))
+            weights = (query @ (map_of("key") @ key).T).softmax(-1)
+            kept = [keeps(key_of_row, row * heads + head, 0, dropout) for row in range(rows)]
+            mixed.append(weights * torch.tensor(kept) / (1 - dropout) @ value)
         return torch.cat(mixed, -1) @ values["output"]
 
     settings = f"heads: {heads} head_size: {size} projected_length: {rows}"
     settings += f" share_heads: {str(not own_heads).lower()} share_values: {str(share_values).lower()}"
+    if dropout > 0:
+        return case(name, f"linformer {settings} dropout: {dropout}", shapes, example, None, trains=True)
     return case(name, f"linformer {settings}", shapes, example, lambda values, x: packages.linformer(values, x, heads))
 
 
@@ -126,6 +134,7 @@ CASES = (
     linformer("linformer", own_heads=False, share_values=False),
     linformer("linformer_own_heads", own_heads=True, share_values=False),
     linformer("linformer_one_map", own_heads=False, share_values=True),
+    linformer("linformer_dropout", own_heads=True, share_values=False, dropout=0.25),
     mlp("mlp"),
     gated_mlp("gated_mlp"),
     gated_mlp("gated_mlp_heads", heads=3),

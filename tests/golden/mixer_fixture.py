@@ -131,6 +131,7 @@ class ExampleCase:
     causal: bool = False
     frozen: frozenset[str] = frozenset()
     tolerance: float = 1e-9  # relative, of what the package gives
+    trains: bool = False
 
     def layer(self, generator: np.random.Generator) -> Layer:
         def draw(*shape: int) -> Array:
@@ -140,7 +141,7 @@ class ExampleCase:
         parameters = {name: 0.5 * draw(*shape) for name, shape in self.shapes.items()}
         inputs = {"x": draw(BATCH, LENGTH, WIDTH), "cotangent": draw(BATCH, LENGTH, WIDTH) * (SEGMENTS > 0)[:, :, None]}
         config = f"width: {WIDTH}\nmixer {{ {self.mixer} }}\n"
-        return Layer(self.name, config, self.causal, inputs, SEGMENTS, parameters, set(self.frozen))
+        return Layer(self.name, config, self.causal, inputs, SEGMENTS, parameters, set(self.frozen), self.trains)
 
     def evaluate(self, values: Tensors) -> torch.Tensor:
         """y [B, T, D], zero at padding."""
