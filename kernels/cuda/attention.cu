@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention on the GPU. A block computes 64 or 128 queries of one (example, head). It loops over
-// tiles of keys, updates an online softmax and adds the products with the values
-// (attention/forward.h). Two kinds of calls have kernels of their own: the shared class
-// (attention/shared.h), which leaves only a few examples to these, and on Hopper GPUs products or
-// factors (attention/forward_hopper.h).
+// attention on the GPU. A block of AttentionKernel computes 64 or 128 queries of one (example,
+// head). It loops over tiles of keys, updates an online softmax and adds the products with the
+// values (attention/forward.h). Three kinds of calls have kernels of their own: decode steps
+// (attention/decode_step.h); the shared class (attention/shared.h), which leaves only a few
+// examples to AttentionKernel; and, on Hopper GPUs, products or factors
+// (attention/forward_hopper.h). cuda_attention, at the end of this file, chooses.
 #include "base/divide.h"
+#include "kernels/cuda/attention/decode_step.h"
 #include "kernels/cuda/attention/factors.h"
 #include "kernels/cuda/attention/forward.h"
 #include "kernels/cuda/attention/forward_hopper.h"
-#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
 #include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/attention/shared.h"
-#include "kernels/cuda/attention/step.h"
 
 namespace syntra {
 namespace attention {
@@ -127,7 +128,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);
-  const bool hopper = dtype == DType::kBF16 && HopperServes(z);
+  const bool hopper = dtype == DType::kBF16 && HopperServesForward(z);
   const bool factors = hopper && HopperServesFactors(z, call.inputs);
   std::optional<size_t> starts;
   if (hopper && HopperServesProducts(z, call.inputs) && HasStarts(call.inputs)) {
@@ -158,7 +159,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       if constexpr (std::is_same_v<T, BFloat16>) {
         if (factors ? forward.terms.AreFactors() : hopper && forward.terms.AreTileProducts()) {
           if (starts) forward.starts = reinterpret_cast<T*>(arguments.workspace + *starts);
-          return RunOnHopper(arguments, forward);
+          return RunForwardOnHopper(arguments, forward);
         }
       }
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {

@@ -3,10 +3,10 @@
 
 #include "kernels/cuda/attention/factors_grad_hopper.h"
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
-#include "kernels/cuda/attention/score_grad_hopper.h"
 #include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/attention/shared.h"
-#include "kernels/cuda/attention/side_grad_hopper.h"
+#include "kernels/cuda/attention/table_grad_hopper.h"
+#include "kernels/cuda/attention/two_pass_grad_hopper.h"
 
 namespace syntra {
 namespace attention {
@@ -68,28 +68,27 @@ __global__ void __launch_bounds__(kThreads) StatisticsKernel(Recomputation<T> wo
   }
 }
 
-// The kernels of a call's sides, and in how many parts of the batch they compute it (those for all
-// calls: 0).
-struct SidesOfCall {
-  SideKernels kernels;
+// The kernels of a call, and in how many parts of the batch they compute it (those for any GPU: 0).
+struct KernelsOfCall {
+  BackwardKernels kernels;
   int64_t parts;
 
-  static SidesOfCall For(const Dimensions& z, std::span<const TensorType> inputs) {
-    const SidesOfCall on_hopper[] = {
-        {SideKernels::kOnePass, OnePassPartsOnHopper(z, inputs)},
-        {SideKernels::kTwoPasses, SidePartsOnHopper(z, inputs)},
-        {SideKernels::kFactors, FactorPartsOnHopper(z, inputs)},
+  static KernelsOfCall For(const Dimensions& z, std::span<const TensorType> inputs) {
+    const KernelsOfCall on_hopper[] = {
+        {BackwardKernels::kOnePassOnHopper, OnePassPartsOnHopper(z, inputs)},
+        {BackwardKernels::kTwoPassesOnHopper, TwoPassPartsOnHopper(z, inputs)},
+        {BackwardKernels::kFactorsOnHopper, FactorPartsOnHopper(z, inputs)},
     };
-    for (const SidesOfCall& sides : on_hopper) {
-      if (sides.parts > 0) return sides;
+    for (const KernelsOfCall& each : on_hopper) {
+      if (each.parts > 0) return each;
     }
-    return {SideKernels::kTiles, 0};
+    return {BackwardKernels::kAnyGpu, 0};
   }
 };
 
 // The offsets of a call's Recomputation in the workspace.
 struct RecomputationLayout {
-  SideKernels kernels;
+  BackwardKernels kernels;
   bool table_on_hopper;
   int64_t parts, table_parts;
   size_t statistics, dense_parts, bias_lines, bias_sums, starts, table_sums;
@@ -102,15 +101,16 @@ struct RecomputationLayout {
       return wanted ? layout.Place(floats * sizeof(float)) : 0;
     };
     const bool dense = call.outputs[kPositions].present();
-    const SidesOfCall sides = SidesOfCall::For(z, call.inputs);
-    kernels = sides.kernels;
+    const KernelsOfCall chosen = KernelsOfCall::For(z, call.inputs);
+    kernels = chosen.kernels;
     // If positions differ between examples, sums over examples have no common rows.
-    parts = sides.parts > 0    ? sides.parts
+    parts = chosen.parts > 0   ? chosen.parts
             : dense && !by_row ? z.batch
                                : PartsFor(z.batch, z.heads * keys);
     const bool both = call.inputs[kQuery].present() && call.inputs[kU].present();
-    table_on_hopper =
-        by_row && !both && (kernels == SideKernels::kOnePass || kernels == SideKernels::kTwoPasses);
+    table_on_hopper = by_row && !both &&
+                      (kernels == BackwardKernels::kOnePassOnHopper ||
+                       kernels == BackwardKernels::kTwoPassesOnHopper);
     table_parts =
         table_on_hopper ? TablePartsOnHopper(z) : PartsFor(z.batch, z.heads * rows * keys);
     statistics = layout.Place(z.batch * z.heads * rows * kColumns * sizeof(RowStatistics));
@@ -121,7 +121,7 @@ struct RecomputationLayout {
     sizes.call.terms.keys = z.keys;
     bias_lines = place(call.outputs[kBias].present(), parts * sizes.LineFloats());
     bias_sums = PlaceBiasSums(call, z, layout);
-    has_starts = kernels == SideKernels::kOnePass && HasStarts(call.inputs);
+    has_starts = kernels == BackwardKernels::kOnePassOnHopper && HasStarts(call.inputs);
     starts = has_starts ? layout.Place(StartElements<true>(z) * sizeof(BFloat16)) : 0;
     table_sums = place(call.outputs[kTable].present() && by_row,
                        table_parts * z.heads * z.queries * keys * kColumns);
@@ -148,20 +148,20 @@ struct RecomputationLayout {
 
 // Computes the gradients of queries and keys.
 template <typename T>
-void RunSideKernels(const KernelArguments& arguments, const Recomputation<T>& work) {
+void RunPasses(const KernelArguments& arguments, const Recomputation<T>& work) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     switch (work.kernels) {
-      case SideKernels::kTiles:
+      case BackwardKernels::kAnyGpu:
         break;
-      case SideKernels::kOnePass:
+      case BackwardKernels::kOnePassOnHopper:
         return RunOnePassOnHopper(arguments, work);
-      case SideKernels::kTwoPasses:
-        return RunSidesOnHopper(arguments, work);
-      case SideKernels::kFactors:
+      case BackwardKernels::kTwoPassesOnHopper:
+        return RunTwoPassesOnHopper(arguments, work);
+      case BackwardKernels::kFactorsOnHopper:
         return RunFactorsOnHopper(arguments, work);
     }
   }
-  RunSides(arguments, work);
+  RunTwoPasses(arguments, work);
 }
 
 template <typename T>
@@ -169,8 +169,8 @@ void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Terms<T>& z = work.call.terms;
   const int64_t rows = z.batch * z.heads * Chunks(z.queries) * kColumns;
   Launch(arguments, GridFor(rows * kRowLanes / kRowsAtOnce), StatisticsKernel<T>, work);
-  RunSideKernels(arguments, work);
-  RunScores(arguments, work);
+  RunPasses(arguments, work);
+  SumScoreGradients(arguments, work);
 }
 
 // Whether the kernels for all calls have enough shared memory for this one.
@@ -178,8 +178,8 @@ bool Fits(const OpCall& call, const Dimensions& z) {
   bool fits = false;
   WithActivation(call.inputs[kValue].dtype, [&]<typename T>(T) {
     const GradientTiles<T> tile_counts(z, call.inputs[kQuery].present());
-    fits = SideMemory(tile_counts, call.outputs[kBias].present()) &&
-           (!call.outputs[kTable].present() || ScoreMemory(tile_counts));
+    fits = TwoPassTileMemory(tile_counts, call.outputs[kBias].present()) &&
+           (!call.outputs[kTable].present() || TableTileMemory(tile_counts));
   });
   return fits;
 }

@@ -35,8 +35,8 @@ inline constexpr bool kHopperCode = false;
 #define SYNTRA_HOPPER_BOUNDS(threads, blocks) __launch_bounds__(::syntra::gpu::kWarp)
 #endif
 
-// SYNTRA_HOPPER in the environment. With "off" Hopper GPUs run the kernels that other GPUs have,
-// with "two_passes" attention_grad has no kernel that computes queries and keys in one pass.
+// Whether SYNTRA_HOPPER in the environment is `value`. With "off" Hopper GPUs run the kernels of
+// other GPUs; with "two_passes" attention_grad never computes queries and keys in one pass.
 inline bool HopperIs(std::string_view value) {
   const char* given = std::getenv("SYNTRA_HOPPER");
   return given && given == value;

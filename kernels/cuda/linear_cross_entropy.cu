@@ -5,8 +5,8 @@
 // and dE = dlogits^T hidden. The losses of tokens are added in order, in double.
 #include <memory>
 
+#include "kernels/cuda/logit_rows.h"
 #include "kernels/cuda/logits.h"
-#include "kernels/cuda/row_sums.h"
 #include "kernels/math/loss_statistics.h"
 #include "kernels/target_row.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_log_probability over chunks of logits (logits.h). A block takes a token.
+#include "kernels/cuda/logit_rows.h"
 #include "kernels/cuda/logits.h"
-#include "kernels/cuda/row_sums.h"
 
 namespace syntra {
 namespace {

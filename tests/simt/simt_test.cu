@@ -9,7 +9,7 @@
 #include "kernels/cuda.h"
 #include "kernels/cuda/attention/forward_hopper.h"
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
-#include "kernels/cuda/attention/side_grad_hopper.h"
+#include "kernels/cuda/attention/two_pass_grad_hopper.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.h"
 #include "tests/simt/access_check.h"
@@ -231,7 +231,7 @@ TEST(Attention, HopperHasItsOwnKernel) {
   for (const int capability : {80, 86, 89, 90, 100, 120}) {
     simt::SetCapability(capability);
     for (heads.head_size = 32; heads.head_size <= 128; heads.head_size *= 2) {
-      EXPECT_EQ(attention::HopperServes(heads), capability == 90 && heads.head_size == 64);
+      EXPECT_EQ(attention::HopperServesForward(heads), capability == 90 && heads.head_size == 64);
     }
   }
   simt::SetCapability(before);
@@ -243,9 +243,9 @@ TEST(Attention, HopperKernelsCanBeTurnedOff) {
   attention::Dimensions heads{};
   heads.head_size = 64;
   setenv("SYNTRA_HOPPER", "off", 1);
-  EXPECT_FALSE(attention::HopperServes(heads));
+  EXPECT_FALSE(attention::HopperServesForward(heads));
   unsetenv("SYNTRA_HOPPER");
-  EXPECT_TRUE(attention::HopperServes(heads));
+  EXPECT_TRUE(attention::HopperServesForward(heads));
   simt::SetCapability(before);
 }
 
@@ -262,7 +262,7 @@ TEST(Attention, OnePassForQueriesAndKeysCanBeTurnedOff) {
   EXPECT_GT(attention::OnePassPartsOnHopper(z, inputs), 0);
   setenv("SYNTRA_HOPPER", "two_passes", 1);
   EXPECT_EQ(attention::OnePassPartsOnHopper(z, inputs), 0);
-  EXPECT_GT(attention::SidePartsOnHopper(z, inputs), 0);
+  EXPECT_GT(attention::TwoPassPartsOnHopper(z, inputs), 0);
   unsetenv("SYNTRA_HOPPER");
   simt::SetCapability(before);
 }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/divide.h"
-#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
 
 namespace syntra::attention {
 
@@ -108,11 +108,11 @@ class RowFactors {
       first_ = row * kMappedColumns;
       swizzle_ = row & 7;  // which is positive, as the compiler does not know either
     }
-    // Those of an element of a column, as by SwizzledAt.
+    // Where an element of a column is in the upper or lower row, as by SwizzledAt.
     __device__ __forceinline__ int Of(int half, int column) const {
       return OfPiece(half, column >> 3) + (column & 7);
     }
-    // Those of the first of eight columns.
+    // Where the first of eight columns is in the upper or lower row.
     __device__ __forceinline__ int OfPiece(int half, int piece) const {
       return first_ + half * 8 * kMappedColumns + (piece ^ swizzle_) * kEight;
     }

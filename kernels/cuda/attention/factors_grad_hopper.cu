@@ -173,7 +173,7 @@ class QueryBlock {
     }
   }
 
-  // Those of the query of element k of a fragment.
+  // The statistics of the query of element k of a fragment.
   __device__ __forceinline__ const RowStatistics& StatisticsOf(int k) const {
     return memory_.statistics[WarpIndex() * 16 + FragmentRow(k)];
   }

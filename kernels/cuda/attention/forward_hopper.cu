@@ -3,13 +3,13 @@
 // that are needed and copies them to stages of shared memory; eight warps compute 16 queries each,
 // with products of four warps. Barriers say when a stage is full and when it is empty. The rest is
 // as on other GPUs (attention.cu). u and positions are copied and multiplied as queries and keys
-// are (products.h). If scores are products of factors (factors.h), these take
+// are (hopper_tiles.h). If scores are products of factors (factors.h), these take
 // the place of the queries, and no keys are copied.
 #include "kernels/cuda/attention/forward_hopper.h"
 
 #include "base/divide.h"
 #include "kernels/cuda/attention/factors.h"
-#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
 #include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/hopper.h"
 
@@ -252,11 +252,11 @@ void MapScores(const Terms<BFloat16>& terms, HopperCall& call) {
 
 }  // namespace
 
-bool HopperServes(const Dimensions& z) {
+bool HopperServesForward(const Dimensions& z) {
   return z.head_size == kColumns && HasHopperCode(HopperKernel<Kind<Table::kNone, 1>>);
 }
 
-void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
+void RunForwardOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
   const Terms<BFloat16>& z = forward.terms;
   HopperCall call{.values = MapRows(z, z.value, z.keys, z.value_pitch, kKeys), .forward = forward};
   MapScores(z, call);

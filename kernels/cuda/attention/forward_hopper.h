@@ -9,10 +9,10 @@
 namespace syntra::attention {
 
 // Whether this thread's GPU has the kernel and the kernel takes heads of this size.
-bool HopperServes(const Dimensions& z);
+bool HopperServesForward(const Dimensions& z);
 
-// `forward.terms` are prepared (PreparedTerms), and products or factors that
-// HopperServesFactors.
-void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward);
+// Computes y and log_sum_exp. `forward.terms` must be prepared (PreparedTerms), and its scores of a
+// kind that this kernel serves (HopperServesProducts, HopperServesFactors).
+void RunForwardOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward);
 
 }  // namespace syntra::attention

@@ -12,16 +12,15 @@
 //   keys     dV = P^T dY, dK = dS^T Q, and sums over the batch: dp^T = dS^T U, dbias
 //   scores   dtable: a block keeps a tile of scores and loops over the examples
 //
-// If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
-// One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
-// and 64 keys, which takes longer than 2 products. Hopper GPUs have enough shared memory to keep
-// dQ there, and a kernel that does (one_pass_grad_hopper.cu). Longer queries, scores of two
-// products and those of factors alone have kernels of their own there (SideKernels).
+// A forward pass computes 2 products, the pass over queries 3 and the pass over keys 4. One pass
+// for both would compute 5. But for each 64 keys it would read and write the sums of dQ, which
+// takes longer than 2 products. Hopper GPUs have enough shared memory to keep dQ there, so they
+// have such a kernel (one_pass_grad_hopper.cu). BackwardKernels lists all.
 #pragma once
 
 #include "base/divide.h"
+#include "kernels/cuda/attention/batch_parts.h"
 #include "kernels/cuda/attention/bias_grad.h"
-#include "kernels/cuda/attention/parts.h"
 #include "kernels/cuda/attention/scores.h"
 
 namespace syntra::attention {
@@ -34,8 +33,8 @@ struct alignas(8) RowStatistics {
   float mean;  // D
 };
 
-// Those of the queries that are a lane's columns of a tile. Loaded before the products, they are
-// there when these are complete.
+// The statistics of the queries that are a lane's columns of a tile. They are loaded before the
+// products, so that they have arrived when the products are complete.
 class ColumnStatistics {
  public:
   // `first`: those of the tile's first query, a multiple of 64.
@@ -45,7 +44,7 @@ class ColumnStatistics {
       columns_[n] = *reinterpret_cast<const Pair*>(first + 8 * n + FragmentColumn(0));
     }
   }
-  // Those of element k of fragment n.
+  // The statistics of the query of element k of fragment n.
   __device__ __forceinline__ const RowStatistics& operator()(int n, int k) const {
     return columns_[n].of[k % 2];
   }
@@ -61,34 +60,34 @@ class ColumnStatistics {
 constexpr int kOwnRows = kTileWarps * 16;
 
 // The kernels that compute a call's gradients of queries and keys.
-enum class SideKernels {
-  kTiles,      // side_grad.cu
-  kOnePass,    // one_pass_grad_hopper.cu
-  kTwoPasses,  // side_grad_hopper.cu
-  kFactors,    // factors_grad_hopper.cu
+enum class BackwardKernels {
+  kAnyGpu,             // two_pass_grad.cu
+  kOnePassOnHopper,    // one_pass_grad_hopper.cu
+  kTwoPassesOnHopper,  // two_pass_grad_hopper.cu
+  kFactorsOnHopper,    // factors_grad_hopper.cu
 };
 
 // A call of attention_grad and its arrays in the workspace.
 template <typename T>
 struct Recomputation {
   Backward<T> call;
-  SideKernels kernels;
+  BackwardKernels kernels;
   RowStatistics* statistics;  // [B, H, T up to a multiple of 64]
-  // The pass of the keys splits the batch into parts. Sums over the batch are first computed for
-  // each part.
+  // The number of parts into which the pass over keys splits the batch. It sums over the examples
+  // of each part; later the parts are added up.
   int64_t parts;
   float* dense_parts;    // dp^T, [parts, H, S and F up to multiples of 64]
   float* bias_lines;     // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
   float* bias_sums;      // of all entries, [H, T + S - 1], if there is a bias_reach
   T* starts;             // tiles that one_pass_grad_hopper.cu loads (score_starts.h)
-  bool table_on_hopper;  // score_grad_hopper.cu computes the sums of dS
+  bool table_on_hopper;  // table_grad_hopper.cu computes the sums of dS
   int64_t table_parts;
   float* table_sums;  // dS, [table_parts, H, T, S up to a multiple of 64]
 
   __device__ const RowStatistics* StatisticsOf(int64_t b, int64_t h) const {
     return statistics + (b * call.terms.heads + h) * Chunks(call.terms.queries) * kColumns;
   }
-  // Those of query i. If it does not exist, its probabilities are zero.
+  // The statistics of query i. If it does not exist, its probabilities are zero.
   __device__ __forceinline__ RowStatistics StatisticsOf(int64_t b, int64_t h, int i) const {
     return i < call.terms.queries ? StatisticsOf(b, h)[i] : RowStatistics{INFINITY, 0.0f};
   }
@@ -111,7 +110,8 @@ struct Recomputation {
   // there key j and query i of an example add to entry i - j + PaddedKeys() - 1. The entries of a
   // lane are 32 apart.
   __host__ __device__ bool LinesOfAllKeys() const {
-    return kernels == SideKernels::kOnePass || kernels == SideKernels::kFactors;
+    return kernels == BackwardKernels::kOnePassOnHopper ||
+           kernels == BackwardKernels::kFactorsOnHopper;
   }
   __host__ __device__ int64_t LineTiles() const {
     return LinesOfAllKeys() ? 1 : Chunks(call.terms.keys);
@@ -305,16 +305,16 @@ struct GradientTiles {
   size_t passing_bytes() const { return tiles * kPassing<T> * kTileStride<T> * sizeof(T); }
 };
 
-// Computes dQ, dU, da, db, dV, dK, and parts of dp and dbias, which RunScores adds up.
+// Computes dQ, dU, da, db, dV, dK, and parts of dp and dbias, which SumScoreGradients adds up.
 template <typename T>
-void RunSides(const KernelArguments& arguments, const Recomputation<T>& work);
+void RunTwoPasses(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
-std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias);
+std::optional<TileMemory> TwoPassTileMemory(const GradientTiles<T>& tile_counts, bool bias);
 
 // Computes dtable, and adds up the parts.
 template <typename T>
-void RunScores(const KernelArguments& arguments, const Recomputation<T>& work);
+void SumScoreGradients(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
-std::optional<TileMemory> ScoreMemory(const GradientTiles<T>& tile_counts);
+std::optional<TileMemory> TableTileMemory(const GradientTiles<T>& tile_counts);
 
 }  // namespace syntra::attention

@@ -15,7 +15,7 @@
 // them from. dQ takes dS from shared memory, and the groups add to it by turns.
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
 
-#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
 #include "kernels/cuda/attention/score_starts.h"
 #include "kernels/cuda/hopper.h"
 
@@ -214,7 +214,8 @@ class Consumer {
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
     for (Fragment& fragment : d_scores[0]) fragment = {};
-    // Both before the first products, or ptxas waits for these to set the others' registers.
+    // Both fences come before the first products. Otherwise ptxas waits for these products before
+    // it sets the registers of the others.
     FenceProducts(d_scores[0]);
     FenceProducts(scores[0]);
     MultiplyTiles(scores[0], memory_.keys[key_turn_.stage].keys[group_], stage.queries);
@@ -231,7 +232,8 @@ class Consumer {
     RoundTile(scores[0], weights);
     RoundTile(d_scores[0], gradients);
     if (call_.dvalue != nullptr) StartProduct(d_values_, weights, stage.dy);
-    // Before a product has their registers: until it is complete nobody may read these.
+    // This must come before a product takes their registers, which nothing may read until the
+    // product is complete.
     if (call_.dquery != nullptr) ShareScores(gradients);
     if (call_.dkey != nullptr || call_.dpositions != nullptr) {
       StartProduct(d_keys_, gradients, stage.queries);

@@ -4,8 +4,8 @@
 // 128 rows and 128 columns: the head's columns of one, two or four examples side by side. The
 // blocks of a head, which share its exponentials, follow each other.
 #include "base/divide.h"
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/shared_hopper.h"
+#include "kernels/cuda/attention/shared_products.h"
 
 namespace syntra::attention {
 namespace {

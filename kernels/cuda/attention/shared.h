@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "kernels/cuda/attention/terms.h"
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/block_product.h"
 #include "kernels/workspace.h"
 
 namespace syntra::attention {
@@ -37,8 +37,8 @@ struct SharedScores {
   int32_t* key_lengths;    // [B]: number of keys of an example; kLeft if the example does not fit
   int32_t* query_lengths;  // [B]: number of its queries before padding
   int32_t* left;           // the examples that do not fit, in the format of Terms::examples
-  // Into how many parts the products of E with values and with gradients split the batch on Hopper
-  // GPUs; 0: there are no such products.
+  // The numbers of parts into which the Hopper kernels for products of E with values and with
+  // gradients split the batch; 0: the kernels for all GPUs compute these products.
   int64_t value_parts, gradient_parts;
 
   __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {

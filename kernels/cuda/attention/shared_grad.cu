@@ -10,8 +10,8 @@
 // split into parts, which are added in order when dtable and dbias are computed.
 #include "base/divide.h"
 #include "kernels/cuda/attention/bias_grad.h"
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/shared_hopper.h"
+#include "kernels/cuda/attention/shared_products.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -81,7 +81,7 @@ class ScoreProduct {
     value_ = value + (first_key_ + Tile::Row()) * row_stride + column;
   }
 
-  // None if all keys come after all queries.
+  // The number of pieces of the inner dimension: 0 if all keys come after all queries.
   __device__ int Pieces() const {
     return scores_.causal && first_key_ >= first_query_ + kSide ? 0 : examples_ * kPieces;
   }

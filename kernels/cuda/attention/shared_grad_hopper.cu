@@ -4,8 +4,8 @@
 // examples. Four warps copy the examples' rows; eight warps compute 16 queries each, with products
 // of four warps.
 #include "base/divide.h"
-#include "kernels/cuda/attention/mix.h"
 #include "kernels/cuda/attention/shared_hopper.h"
+#include "kernels/cuda/attention/shared_products.h"
 #include "kernels/cuda/attention/tiles.h"
 #include "kernels/cuda/hopper.h"
 

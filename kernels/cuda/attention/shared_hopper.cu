@@ -11,8 +11,8 @@
 #include "kernels/cuda/attention/shared_hopper.h"
 
 #include "base/divide.h"
-#include "kernels/cuda/attention/mix.h"
-#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
+#include "kernels/cuda/attention/shared_products.h"
 
 namespace syntra::attention {
 namespace {

@@ -2,7 +2,7 @@
 // The products of shared attention on Hopper GPUs, in bf16 for heads of 64 columns.
 #pragma once
 
-#include "kernels/cuda/attention/mix.h"
+#include "kernels/cuda/attention/shared_products.h"
 
 namespace syntra::attention {
 

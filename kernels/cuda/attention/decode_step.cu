@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/attention/step.h"
+#include "kernels/cuda/attention/decode_step.h"
 
 #include "base/divide.h"
 #include "kernels/cuda/attention/terms.h"

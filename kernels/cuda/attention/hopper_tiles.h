@@ -45,7 +45,7 @@ class TileReader {
   __device__ TileReader(Ring<kStages>& ring, const Place (&places)[kStages])
       : ring_(ring), places_(places) {}
 
-  // Waits for the next tile, and sets `place` to its. Returns false if there is none.
+  // Waits for the next tile, and sets `place` to its place. Returns false if there is none.
   __device__ __forceinline__ bool Find(Place& place) {
     if (WaitForTile(ring_, places_, turn_, place)) return true;
     Release();
@@ -53,7 +53,8 @@ class TileReader {
   }
   // The stage of the tile found last.
   __device__ __forceinline__ int stage() const { return turn_.stage; }
-  // All lanes have read its place, and the products that read the stage are complete.
+  // Frees the stage. All lanes must have read its place, and the products that read it must be
+  // complete.
   __device__ __forceinline__ void Release() {
     ArriveOnce(ring_.empty[turn_.stage]);
     turn_ = turn_.Next();
@@ -65,8 +66,8 @@ class TileReader {
   Turn<kStages> turn_;
 };
 
-// Stores a warp's 16 rows of a tile (PutRows), once all lanes have put theirs, to a result whose
-// first row is the first of them. Those beyond its last are left out.
+// Stores a warp's 16 rows of a tile (PutRows) to a result whose first row is the first of them.
+// All lanes must have put their elements before. Rows beyond the last of the result are left out.
 __device__ __forceinline__ void StoreRowsOfTile(const BFloat16* tile,
                                                 const Target<BFloat16>& target) {
   const int column = LaneIndex() % 8 * kEight;
@@ -106,13 +107,13 @@ inline bool HopperServesProducts(const Dimensions& z, std::span<const TensorType
          z.head_size == kColumns;
 }
 
-// Those of an activation [B, rows, H * 64].
+// Maps the rows of an activation [B, rows, H * 64].
 inline MappedRows MapRows(const Terms<BFloat16>& terms, const BFloat16* from, int64_t rows,
                           int64_t pitch, int tile_rows) {
   return {MapTiles({from, terms.batch, rows, terms.heads * kColumns, pitch}, tile_rows), kColumns};
 }
 
-// Those of positions. `terms` are prepared (PreparedTerms).
+// Maps the rows of the positions. `terms` are prepared (PreparedTerms).
 inline MappedRows MapPositions(const Terms<BFloat16>& terms, int tile_rows) {
   const bool per_head = terms.positions_per_head;
   const MappedTensor rows{terms.position_rows, per_head ? terms.heads : 1, terms.position_extent,

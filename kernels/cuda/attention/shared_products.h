@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/divide.h"
-#include "kernels/cuda/attention/parts.h"
+#include "kernels/cuda/attention/batch_parts.h"
 #include "kernels/cuda/attention/shared.h"
 
 namespace syntra::attention {
@@ -46,8 +46,8 @@ struct MixTile {
   __device__ int64_t ElementOf(int64_t b, int64_t row, int64_t rows, int64_t column) const {
     return ((b * rows + row) * scores.heads + h) * scores.head_size + column;
   }
-  // By which a row of the result is multiplied: it is divided by the sum of exponentials, or set to
-  // zero if its key is padding.
+  // The factor of a row of the result: it divides the row by the sum of its exponentials, or is
+  // zero if the row's key is padding.
   __device__ float Factor(int64_t b, int64_t row) const {
     if (b >= scores.batch || row >= Rows()) return 0.0f;
     if constexpr (kTransposed) return row < scores.key_lengths[b] ? 1.0f : 0.0f;

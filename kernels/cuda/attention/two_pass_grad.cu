@@ -36,11 +36,11 @@ __device__ __forceinline__ void MultiplyByFactors(const Source<T>& source, const
 }
 
 template <typename T, typename Pass>
-class SideGradients {
+class PassGradients {
  public:
   static constexpr bool kOfKeys = Pass::kOfKeys;
 
-  __device__ SideGradients(const Recomputation<T>& work, std::byte* memory, int64_t h, int own,
+  __device__ PassGradients(const Recomputation<T>& work, std::byte* memory, int64_t h, int own,
                            int chunk)
       : work_(work), terms_(work.call.terms), h_(h), chunk_(chunk) {
     next_.own = own;
@@ -208,7 +208,7 @@ class SideGradients {
 
 template <typename T, typename Pass, bool kPlain>
 __global__ void __launch_bounds__(kTileThreads, 2)
-    SideGradientsKernel(Recomputation<T> work, int parts, int chunks, int stages) {
+    PassGradientsKernel(Recomputation<T> work, int parts, int chunks, int stages) {
   if constexpr (kPlain) work.call.terms.AssumePlain();
   const Terms<T>& terms = work.call.terms;
   const auto tiles = static_cast<int>(Chunks(Pass::kOfKeys ? terms.keys : terms.queries));
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
   ForItems(terms, int64_t{parts} * heads * tiles * chunks, [&](int item) {
     const int chunk = item % chunks, own = item / chunks % tiles * kOwnRows;
     const int h = item / chunks / tiles % heads, part = item / chunks / tiles / heads;
-    SideGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
+    PassGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
     gradients.StartPart(part);
     const int end = FirstOfPart(examples, part + 1, parts);
     for (int n = FirstOfPart(examples, part, parts); n < end; ++n) {
@@ -237,7 +237,7 @@ void RunPass(const KernelArguments& arguments, const Recomputation<T>& work, int
   const int64_t parts = Pass::kOfKeys ? work.parts : z.batch;
   const int64_t items = parts * z.heads * Chunks(Pass::kOfKeys ? z.keys : z.queries) * chunks;
   const auto launch = [&](auto plain) {
-    Launch(arguments, ItemGrid(z, items, memory.bytes), SideGradientsKernel<T, Pass, plain()>, work,
+    Launch(arguments, ItemGrid(z, items, memory.bytes), PassGradientsKernel<T, Pass, plain()>, work,
            static_cast<int>(parts), static_cast<int>(chunks), memory.stages);
   };
   if constexpr (Pass::kDot && !Pass::kDense) {
@@ -259,13 +259,13 @@ void WithPass(bool dot, bool dense, const Body& body) {
 }  // namespace
 
 template <typename T>
-std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias) {
+std::optional<TileMemory> TwoPassTileMemory(const GradientTiles<T>& tile_counts, bool bias) {
   return TileMemory::For(tile_counts.own_bytes() + (bias ? kSkewedBytes<T> : 0),
                          tile_counts.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
 }
 
 template <typename T>
-void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
+void RunTwoPasses(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
   const GradientTiles<T> tile_counts(z, z.query != nullptr);
@@ -274,24 +274,24 @@ void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
   };
   WithPass<false>(call.dquery != nullptr, call.du != nullptr, [&]<typename Pass>(Pass) {
     RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense),
-                     *SideMemory(tile_counts, false));
+                     *TwoPassTileMemory(tile_counts, false));
   });
   if (call.da != nullptr || call.db != nullptr) {
     RunPass<T, Pass<false, false, false, true>>(arguments, work,
                                                 std::max(Chunks(z.a_size), Chunks(z.b_size)),
-                                                *SideMemory(tile_counts, false));
+                                                *TwoPassTileMemory(tile_counts, false));
   }
   const bool keys = call.dvalue != nullptr || call.dkey != nullptr || call.dbias != nullptr;
   if (!keys && call.dpositions == nullptr) return;
   WithPass<true>(call.dkey != nullptr, call.dpositions != nullptr, [&]<typename Pass>(Pass) {
     RunPass<T, Pass>(arguments, work, chunks(keys, Pass::kDense),
-                     *SideMemory(tile_counts, call.dbias != nullptr));
+                     *TwoPassTileMemory(tile_counts, call.dbias != nullptr));
   });
 }
 
-#define SYNTRA_FOR_ACTIVATION(T)                                                \
-  template std::optional<TileMemory> SideMemory(const GradientTiles<T>&, bool); \
-  template void RunSides(const KernelArguments&, const Recomputation<T>&);
+#define SYNTRA_FOR_ACTIVATION(T)                                                       \
+  template std::optional<TileMemory> TwoPassTileMemory(const GradientTiles<T>&, bool); \
+  template void RunTwoPasses(const KernelArguments&, const Recomputation<T>&);
 SYNTRA_FOR_ACTIVATION(float)
 SYNTRA_FOR_ACTIVATION(BFloat16)
 #undef SYNTRA_FOR_ACTIVATION

@@ -10,9 +10,9 @@ namespace syntra::attention {
 
 // In how many parts of the batch (Recomputation::parts) the kernels compute a call; 0 if they do
 // not. `inputs` are those of attention_grad.
-int64_t SidePartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs);
+int64_t TwoPassPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs);
 
 // Computes dQ, dU, dK, dV, and parts of dp and dbias.
-void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
+void RunTwoPassesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
 
 }  // namespace syntra::attention

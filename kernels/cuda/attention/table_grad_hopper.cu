@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of dS over the batch (score_grad.cu) on Hopper GPUs. A block computes a tile
+// The sums of dS over the batch (table_grad.cu) on Hopper GPUs. A block computes a tile
 // of 128 queries and 128 keys of a head, for a part of the batch. The sums stay in registers, and
 // so do table and bias, which are the same for all examples.
 //
 // Four warps copy: one thread of them starts the copies of tiles, a warp copies the statistics of
 // the queries. Two groups of four warps compute 64 queries each, 64 keys at a time: S and dP of 128
 // keys would need more registers than there are.
-#include "kernels/cuda/attention/products.h"
-#include "kernels/cuda/attention/score_grad_hopper.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
 #include "kernels/cuda/attention/score_starts.h"
+#include "kernels/cuda/attention/table_grad_hopper.h"
 
 namespace syntra::attention {
 namespace {
@@ -30,8 +30,7 @@ constexpr int kNoExample = -1;  // there are no more
 
 struct TableMemory {
   Tiles stages[kStages];
-  // Of the stages.
-  RowStatistics statistics[kStages][kQueries];
+  RowStatistics statistics[kStages][kQueries];  // of the stages' queries
   Place places[kStages];
   int examples[kStages];
   Ring<kStages> ring;
@@ -177,7 +176,8 @@ class Consumer {
   __device__ __forceinline__ void AddExample(int b) {
     const RowStatistics* statistics = memory_.statistics[turn_.stage] + WarpIndex() * 16;
     const RowStatistics rows[] = {statistics[FragmentRow(0)], statistics[FragmentRow(2)]};
-    // It could be computed, but the compiler would keep in registers all that depends on it.
+    // The place could be computed, but then the compiler would keep in registers all that depends
+    // on it.
     Place place = memory_.places[turn_.stage];
     place.mask.pattern = false;  // there is none, which the compiler cannot know
 #pragma unroll
@@ -207,7 +207,8 @@ class Consumer {
     for (int n = 0; n < kFragments; ++n) {
       differences[0][n] = {-rows[0].mean, -rows[0].mean, -rows[1].mean, -rows[1].mean};
     }
-    // Both before the first products, or ptxas waits for these to set the others' registers.
+    // Both fences come before the first products. Otherwise ptxas waits for these products before
+    // it sets the registers of the others.
     FenceProducts(differences[0]);
     FenceProducts(scores[0]);
     MultiplyTiles(scores[0], tiles.queries[group_], tiles.keys[key_tile]);
@@ -256,8 +257,8 @@ class Consumer {
   TableMemory& memory_;
   const int group_ = UniformWarpIndex() / kProductWarps;
   Turn<kStages> turn_;
-  // What the scores start with, the terms that are not products. In pairs of bf16: so all registers
-  // of the loop are there.
+  // What the scores start with: the terms that are not products. Pairs of bf16 take so few
+  // registers that the loop has all that it needs.
   FragmentA start_[kKeyTiles][kFragments / 2];
   Fragment sums_[kKeyTiles][kFragments] = {};
 };

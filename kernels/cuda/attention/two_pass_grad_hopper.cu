@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of attention_grad over queries and over keys (side_grad.cu) on Hopper GPUs.
+// The passes of attention_grad over queries and over keys (two_pass_grad.cu) on Hopper GPUs.
 // They compute the calls whose dQ and dU are too large for shared memory, so that both sides cannot
 // have one pass (one_pass_grad_hopper.cu). A side has up to three operands, in this order:
 //
 //   queries  Q, U and dY: S = Q K^T + U p, dP = dY V^T; dQ += dS K, dU += dS p^T
 //   keys     K, p^T and V: the same S^T and dP^T; dK += dS^T Q, dp^T += dS^T U, dV += P^T dY
 //
-// A block has 128 rows of one side, its own, of a head in a part of the batch. For one example
-// after the other, tiles of 64 rows of the other side pass. One thread copies both to stages of
-// shared memory. Two groups of four warps compute 64 own rows each; P, dS and all sums are in
-// registers.
-#include "kernels/cuda/attention/side_grad_hopper.h"
+// A block has 128 rows of one side (its own rows) of a head, in a part of the batch. For one
+// example after the other it loops over tiles of 64 rows of the other side. One thread copies the
+// rows of both sides to stages of shared memory. Two groups of four warps compute 64 own rows each;
+// P, dS and all sums are in registers.
+#include "kernels/cuda/attention/two_pass_grad_hopper.h"
 
-#include "kernels/cuda/attention/products.h"
+#include "kernels/cuda/attention/hopper_tiles.h"
 #include "kernels/cuda/attention/score_starts.h"
 
 namespace syntra::attention {
@@ -233,8 +233,8 @@ class Consumer {
     tiles_.Release();
   }
 
-  // Those of a tile's queries: of passing ones they are loaded before the products, of the warp's
-  // own they are there.
+  // The statistics of a tile's queries. Those of passing queries are loaded before the products;
+  // those of the warp's own queries are in registers.
   __device__ __forceinline__ auto Statistics() const {
     if constexpr (kOfKeys) {
       return ColumnStatistics(work_.StatisticsOf(b_, share_.h) + place_.passing);
@@ -243,7 +243,7 @@ class Consumer {
     }
   }
 
-  // The results that nobody needs are computed, too, but not stored.
+  // Adds the products of a tile. It computes all results; those that nobody needs are not stored.
   __device__ __forceinline__ void AddToSums(const Fragment (&scores)[kFragments],
                                             const Fragment (&d_scores)[kFragments],
                                             const typename Memory::PassingTiles& passing) {
@@ -374,7 +374,7 @@ void RunPasses(const KernelArguments& arguments, const Recomputation<BFloat16>& 
 
 }  // namespace
 
-int64_t SidePartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
+int64_t TwoPassPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
   if (!HopperServesProducts(z, inputs) || sizeof(BlockMemory<kMostOperands>) > MostSharedBytes() ||
       !HasHopperCode(HopperSideKernel<Pass<true, 1>>)) {
     return 0;
@@ -382,7 +382,7 @@ int64_t SidePartsOnHopper(const Dimensions& z, std::span<const TensorType> input
   return PartsOf(z, true);
 }
 
-void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
+void RunTwoPassesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
   const Terms<BFloat16>& z = work.call.terms;
   const bool both = z.query != nullptr && z.u != nullptr;
   both ? RunPasses<2>(arguments, work) : RunPasses<1>(arguments, work);

@@ -18,9 +18,9 @@ __device__ __forceinline__ int FirstOfPart(int count, int index, int parts) {
   return index * each + (index < rest ? index : rest);
 }
 
-// The number of parts with which the blocks, `at_once` at a time, are done first, if each of
-// `tiles` has a block for each part. A wave of blocks takes as long as a block's examples, and
-// besides as long as `extra` examples.
+// The number of parts with which a kernel takes the least time, if each of `tiles` has a block for
+// each part and `at_once` blocks run at a time. A wave of blocks takes the time of a block's
+// examples and of `extra` more.
 inline int64_t PartsFor(int64_t batch, int64_t tiles, int64_t at_once, int64_t extra) {
   const auto time = [&](int64_t parts) {
     const int64_t waves = DivideUp(tiles * parts, at_once);
@@ -33,8 +33,8 @@ inline int64_t PartsFor(int64_t batch, int64_t tiles, int64_t at_once, int64_t e
   return best;
 }
 
-// The number of parts that keeps a GPU busy to the end, where nothing is known of how many blocks
-// run at once.
+// The number of parts that keeps a GPU busy to the end, for kernels of which nobody knows how many
+// blocks run at once.
 inline int64_t PartsFor(int64_t batch, int64_t tiles) {
   constexpr int64_t kWaves = 6, kBlocks = 2;  // of a multiprocessor
   return std::clamp<int64_t>(gpu::kTunedMultiprocessors * kBlocks * kWaves / tiles, 1, batch);

@@ -10,8 +10,8 @@ namespace syntra::gpu {
 
 inline constexpr int kSide = 128, kWarpSide = 64;
 inline constexpr int kProductThreads = (kSide / kWarpSide) * (kSide / kWarpSide) * kWarp;
-// The number of pieces in shared memory. A copy may take as long as the products of three pieces,
-// and two blocks still fit on a multiprocessor of an H100.
+// The number of pieces in shared memory: a copy may take as long as the products of three pieces.
+// Two blocks still fit on a multiprocessor of an H100.
 inline constexpr int kStages = 4;
 
 // Inner elements of a piece: a multiple of those of one Mma, and rows of 64 bytes.

@@ -3,7 +3,7 @@
 // over parts of the batch.
 #include "base/divide.h"
 #include "kernels/cuda/attention/grad.h"
-#include "kernels/cuda/attention/score_grad_hopper.h"
+#include "kernels/cuda/attention/table_grad_hopper.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -361,17 +361,17 @@ void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
 }  // namespace
 
 template <typename T>
-std::optional<TileMemory> ScoreMemory(const GradientTiles<T>& tile_counts) {
+std::optional<TileMemory> TableTileMemory(const GradientTiles<T>& tile_counts) {
   return TileMemory::For(sizeof(SharedScoreGradients),
                          tile_counts.own_bytes() + tile_counts.passing_bytes());
 }
 
 template <typename T>
-void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
+void SumScoreGradients(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
   if (call.dtable != nullptr) {
-    RunTable(arguments, work, *ScoreMemory(GradientTiles<T>(z, z.query != nullptr)));
+    RunTable(arguments, work, *TableTileMemory(GradientTiles<T>(z, z.query != nullptr)));
   }
   if (call.dpositions != nullptr) {
     const int64_t heads = z.positions_per_head ? z.heads : 1;
@@ -387,9 +387,9 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   }
 }
 
-#define SYNTRA_FOR_ACTIVATION(T)                                           \
-  template std::optional<TileMemory> ScoreMemory(const GradientTiles<T>&); \
-  template void RunScores(const KernelArguments&, const Recomputation<T>&);
+#define SYNTRA_FOR_ACTIVATION(T)                                               \
+  template std::optional<TileMemory> TableTileMemory(const GradientTiles<T>&); \
+  template void SumScoreGradients(const KernelArguments&, const Recomputation<T>&);
 SYNTRA_FOR_ACTIVATION(float)
 SYNTRA_FOR_ACTIVATION(BFloat16)
 #undef SYNTRA_FOR_ACTIVATION
