@@ -377,21 +377,21 @@ SharedScores<T> SharedAttention::In(std::byte* workspace) const {
   const auto place = [&]<typename Element>(size_t offset, Element) {
     return reinterpret_cast<Element*>(workspace + offset);
   };
-  return {z_.batch,
-          z_.heads,
-          z_.queries,
-          z_.keys,
-          z_.head_size,
-          z_.pattern.causal,
-          stride_,
-          place(exponentials_, T{}),
-          place(largest_, float{}),
-          place(inverse_sums_, float{}),
-          place(key_lengths_, int32_t{}),
-          place(query_lengths_, int32_t{}),
-          place(left_, int32_t{}),
-          value_parts_,
-          gradient_parts_};
+  return {.batch = z_.batch,
+          .heads = z_.heads,
+          .queries = z_.queries,
+          .keys = z_.keys,
+          .head_size = z_.head_size,
+          .causal = z_.pattern.causal,
+          .stride = stride_,
+          .exponentials = place(exponentials_, T{}),
+          .largest = place(largest_, float{}),
+          .inverse_sums = place(inverse_sums_, float{}),
+          .key_lengths = place(key_lengths_, int32_t{}),
+          .query_lengths = place(query_lengths_, int32_t{}),
+          .left = place(left_, int32_t{}),
+          .value_parts = value_parts_,
+          .gradient_parts = gradient_parts_};
 }
 
 template <typename T>

@@ -44,13 +44,13 @@ struct Terms {
   int64_t table_heads, table_queries, table_keys;
   const float* bias;
   int bias_reach;
-  const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *prefix_ends,
-      *query_start;
+  const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *prefix_ends;
+  const int32_t* query_start = nullptr;  // set by attention, which alone has this input
   Pattern pattern;
   const int32_t* key_blocks;  // [H or 1, blocks of queries, blocks read]
   int64_t block, blocks_read, block_heads;
   // The examples to compute: their number, then their indices in ascending order; null: all.
-  const int32_t* examples;
+  const int32_t* examples = nullptr;
   // Set by PreparedTerms (scores.h): rows of type T, padded with zeros to multiples of 16
   // bytes: the columns of `positions`, [H or 1, N, width], and for each position n the unit vectors
   // (one-hot) of n mod Na and n div Na, [Na * Nb, width]. Ranges of segments, [B, chunks of rows].
@@ -63,44 +63,42 @@ struct Terms {
     const auto in = [&]<typename Element>(int i, Element) {
       return i < std::ssize(arguments.inputs) ? syntra::Input<Element>(arguments, i) : nullptr;
     };
-    return {z.batch,
-            z.queries,
-            z.keys,
-            z.heads,
-            z.head_size,
-            z.features,
-            in(kQuery, T{}),
-            in(kKey, T{}),
-            in(kValue, T{}),
-            in(kU, T{}),
-            static_cast<int>(z.query_pitch),
-            static_cast<int>(z.key_pitch),
-            static_cast<int>(z.value_pitch),
-            in(kPositions, float{}),
-            z.position_extent,
-            z.positions_per_head,
-            in(kA, T{}),
-            in(kB, T{}),
-            z.a_size,
-            z.b_size,
-            in(kTable, float{}),
-            z.table_heads,
-            z.table_queries,
-            z.table_keys,
-            in(kBias, float{}),
-            static_cast<int>(std::min<int64_t>(z.bias_reach, INT32_MAX)),
-            in(kQuerySegments, int32_t{}),
-            in(kKeySegments, int32_t{}),
-            in(kQueryPositions, int32_t{}),
-            in(kKeyPositions, int32_t{}),
-            in(kPrefixEnds, int32_t{}),
-            nullptr,
-            z.pattern,
-            in(kKeyBlocks, int32_t{}),
-            z.block,
-            z.blocks_read,
-            z.block_heads,
-            nullptr};
+    return {.batch = z.batch,
+            .queries = z.queries,
+            .keys = z.keys,
+            .heads = z.heads,
+            .head_size = z.head_size,
+            .features = z.features,
+            .query = in(kQuery, T{}),
+            .key = in(kKey, T{}),
+            .value = in(kValue, T{}),
+            .u = in(kU, T{}),
+            .query_pitch = static_cast<int>(z.query_pitch),
+            .key_pitch = static_cast<int>(z.key_pitch),
+            .value_pitch = static_cast<int>(z.value_pitch),
+            .positions = in(kPositions, float{}),
+            .position_extent = z.position_extent,
+            .positions_per_head = z.positions_per_head,
+            .a = in(kA, T{}),
+            .b = in(kB, T{}),
+            .a_size = z.a_size,
+            .b_size = z.b_size,
+            .table = in(kTable, float{}),
+            .table_heads = z.table_heads,
+            .table_queries = z.table_queries,
+            .table_keys = z.table_keys,
+            .bias = in(kBias, float{}),
+            .bias_reach = static_cast<int>(std::min<int64_t>(z.bias_reach, INT32_MAX)),
+            .query_segments = in(kQuerySegments, int32_t{}),
+            .key_segments = in(kKeySegments, int32_t{}),
+            .query_positions = in(kQueryPositions, int32_t{}),
+            .key_positions = in(kKeyPositions, int32_t{}),
+            .prefix_ends = in(kPrefixEnds, int32_t{}),
+            .pattern = z.pattern,
+            .key_blocks = in(kKeyBlocks, int32_t{}),
+            .block = z.block,
+            .blocks_read = z.blocks_read,
+            .block_heads = z.block_heads};
   }
 
   __device__ int64_t ExampleCount() const { return examples != nullptr ? examples[0] : batch; }
