@@ -78,7 +78,7 @@ class JsonReader : public RecordReader {
     }
     if (line.number == 1) RequireLines(path(), line.text);
     static_assert(TextStream::kPadding >= simdjson::SIMDJSON_PADDING);
-    // It would keep what the longest line took.
+    // The parser would keep the memory that its longest line took.
     if (parser_.capacity() > kKeptCapacity) parser_ = simdjson::dom::parser();
     simdjson::dom::element root;
     const simdjson::error_code code =

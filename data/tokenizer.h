@@ -114,8 +114,8 @@ void CheckHasEos(const Tokenizer& tokenizer);
 // Throws Error(kConfig) if there are more tokens than rows, and Error(kData) as CheckHasEos does.
 void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size);
 
-// The same of a model that has been trained: it keeps its rows, so that another tokenizer is the
-// mistake.
+// Checks the same of a trained model. Its rows cannot change, so the message asks for another
+// tokenizer.
 void CheckFitsTrained(const Tokenizer& tokenizer, int64_t vocabulary_size);
 
 // "900 tokens (800 pieces and 100 sentinels)"

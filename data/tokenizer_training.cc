@@ -67,7 +67,7 @@ void AddDocuments(const Path& path, const TokenizerCorpus& corpus, int64_t most,
     if (!NextGood(reader.get(), &ledger, &record)) return ledger.Finish();
     text->Add(record.text);
   }
-  // Of a file that is not read to its end, nobody knows which share of the records is bad.
+  // Finish would judge the share of bad records, which is not known of a file that is cut here.
 }
 
 // A message of the library that advises an option, with the name that ours has.

@@ -21,7 +21,7 @@ using tokenizer::ModelFile;
 // but its memory costs more time than segmenting those words: to get it from the system, and to
 // read it, since it does not fit into the caches of the processor.
 constexpr size_t kMaxWords = size_t{1} << 16;
-// The same for all threads together.
+// Largest number of words in the caches of all threads together.
 constexpr size_t kMaxWordsOfThreads = 12 * kMaxWords;
 // New words that SentencePiece checks: the first kFirstChecked, then one of every kBetweenChecks.
 constexpr uint64_t kFirstChecked = 1024, kBetweenChecks = 256;

@@ -74,7 +74,7 @@ class MpiCommunicator final : public Communicator {
   // results back: MPI never sees a device's memory.
   void ThroughHost(const TensorView& view, int64_t elements,
                    const std::function<void(TensorView)>& collective);
-  // The same for a collective by shares, which is called with the shares of each piece.
+  // As above, for a collective by shares, which is called with the shares of each piece.
   void ThroughHost(const TensorView& view, const Shares& shares,
                    const std::function<void(TensorView, const Shares&)>& collective);
   // The shares are in bytes.

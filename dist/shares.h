@@ -44,7 +44,7 @@ class Shares {
   Shares Within(int64_t first, int64_t last) const {
     return Each([=](int64_t end) { return std::clamp(end, first, last) - first; });
   }
-  // The same shares in other units, of which each element has `units`.
+  // These shares, counted in smaller units: each element has `units` of them.
   Shares Times(int64_t units) const {
     return Each([=](int64_t end) { return end * units; });
   }

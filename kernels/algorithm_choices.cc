@@ -17,7 +17,7 @@ using Table = std::map<std::string, std::string>;
 
 constexpr int64_t kMostBytes = 16 << 20;  // of a file: some 50,000 choices
 
-// Others hold it for the milliseconds that a small file takes.
+// Other processes hold the lock for the milliseconds in which a small file is read or written.
 FileLock Lock(const Path& file) {
   Path path = file;
   path += ".lock";

@@ -107,7 +107,7 @@ void SumTaps(const DepthwiseCall& call, const T* from, T* to, bool accumulate,
   });
 }
 
-// The same, from operand `input` to the first output, over the taps that `list_of` gives for a row.
+// SumTaps from operand `input` to the first output, with the taps that `list_of` gives for a row.
 void SumTapsOf(int input, decltype(ReadBy)& list_of, const DepthwiseCall& call, DType dtype,
                bool accumulate, const KernelArguments& arguments) {
   const auto* weights = Input<float>(arguments, 1);

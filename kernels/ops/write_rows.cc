@@ -29,7 +29,7 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
   }
 }
 
-// Of the cache, only the rows that are written.
+// Only the written rows of the cache count.
 double Bytes(const OpCall& call) { return call.inputs[1].bytes() + 2 * call.inputs[0].bytes(); }
 
 std::vector<OpCase> Cases() {

@@ -26,7 +26,7 @@ Digest DigestOfRest(File& file, const std::function<void()>& after_block = {});
 std::string ToHex(const Digest& digest);
 inline std::string HexDigestOf(std::span<const std::byte> bytes) { return ToHex(DigestOf(bytes)); }
 
-// One of 64 bits: finds differences between a few values that somebody compares.
+// A digest of 64 bits, enough to compare a few values with each other.
 uint64_t ShortDigestOf(std::span<const std::byte> bytes);
 
 // A digest of bytes that come piece by piece.

@@ -5,7 +5,7 @@
 
 namespace syntra {
 
-// Where it fails, the cache is used.
+// If fcntl fails, the file keeps using the cache.
 void BypassPageCache(const File& file) {
   const int flags = fcntl(file.descriptor(), F_GETFL);
   if (flags >= 0) fcntl(file.descriptor(), F_SETFL, flags | O_DIRECT);

@@ -14,7 +14,7 @@ class FileLock {
  public:
   // Creates the file where there is none. Empty if another process holds the lock.
   static std::optional<FileLock> Try(const Path& path);
-  // The same, but waits up to `patience` for the process that holds it.
+  // As Try, but waits up to `patience` for the process that holds the lock.
   static std::optional<FileLock> TryFor(const Path& path, std::chrono::milliseconds patience);
 
   // Whether no process holds the lock of `path`. Creates nothing. Holds it for a moment itself, so

@@ -18,8 +18,8 @@ void ForgetHolder(FileLock& lock);
 // "process 12 on node7 since 2026-01-31 12:00:00", followed by its job, from the text of a locked
 // file; nothing if the text does not say.
 std::optional<std::string> DescribeHolder(const std::string& text);
-// The same of a file whose lock another process has just taken: "another process" where the file
-// does not say.
+// DescribeHolder for a file whose lock another process has just taken: "another process" if its
+// text does not say.
 std::string HolderIn(const Path& locked);
 
 }  // namespace syntra

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 
-// Of a file that is not damaged: a checkpoint with it is passed over, but not set aside.
+// The code for a file that is not damaged: its checkpoint is passed over, but not set aside.
 constexpr ExitCode kMayComeLater = ExitCode::kResources;
 
 // Links are refused even where they lead to good content: it could change without us.

@@ -81,7 +81,7 @@ void EvaluateCorpus(const LoadedModel& loaded, const EvalOptions& options, Commu
   }
   const ValidationData data = OpenValidationData(loaded, ranks, watchdog);
   const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
-  // Of a text that the model continues, all of it is targets.
+  // Only in language modelling are all words of a text targets.
   const bool counts_text = IsLanguageModelling(loaded.config.data());
   const LogPerplexity result =
       *MeasureLogPerplexity(*loaded.replica, data, ranks, loaded.config, KeepAlive(watchdog),

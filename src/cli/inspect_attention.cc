@@ -68,8 +68,8 @@ std::string WithoutNumbers(const std::string& name) {
   return std::regex_replace(name, numbers, "");
 }
 
-// Those whose name contains one of `layers` or, if there are none, the first, the middle and the
-// last of each kind.
+// The indices of the names that contain one of `layers`; if `layers` is empty, those of the first,
+// the middle and the last name of each kind.
 std::vector<size_t> Chosen(std::span<const std::string> names,
                            std::span<const std::string> layers) {
   std::vector<size_t> chosen;

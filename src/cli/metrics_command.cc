@@ -96,7 +96,7 @@ void ReadFor(const Metric& metric, std::span<const std::string> labels,
   }
 }
 
-// Those that are named or, without names, all references, in alphabetical order.
+// The labels given by --label; without them all references, in alphabetical order.
 std::vector<std::string> LabelsOf(const MetricsOptions& options,
                                   std::span<const Judgement> examples) {
   if (!options.labels.empty()) return options.labels;

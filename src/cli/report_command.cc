@@ -57,7 +57,7 @@ void PrintText(const RunReport& report, const PlotOptions& plot) {
   PrintSamples(report, static_cast<size_t>(plot.columns));
 }
 
-// The same axes for all, so that the curves can be compared.
+// One pair of axes for all runs, so that their curves can be compared.
 PlotOptions CommonAxes(const std::vector<RunReport>& reports) {
   std::vector<std::span<const PlotPoint>> series;
   for (const RunReport& report : reports) {

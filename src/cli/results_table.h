@@ -30,8 +30,8 @@ void AddMajorityRow(const Json& results, std::vector<ResultsRow>* rows);
 // Under "mrpc f1/accuracy", "88.2/84.1": percentages with one digit after the point, and "±0.4"
 // after values with a deviation. A task that a row lacks is "-".
 std::string ResultsTable(std::span<const ResultsRow> rows);
-// The same as cells: the names of the columns, then the rows. The columns are those of the first
-// row with results.
+// The cells of this table: the names of the columns, then the rows. The columns are those of the
+// first row with results.
 std::vector<TableRow> ResultsCells(std::span<const ResultsRow> rows);
 
 }  // namespace syntra

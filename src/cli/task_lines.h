@@ -26,10 +26,10 @@ struct ChosenTask {
 };
 ChosenTask ChooseTask(const Config& config, const std::string& name);
 
-// Which task's inputs lines of standard input are.
+// The options that say of which task lines of standard input are inputs.
 struct TaskLinesOptions {
-  std::string task;  // empty: of a model of one task that one
-  bool raw = false;  // of none, unless one is named
+  std::string task;  // empty: the task of the model, if it has one task
+  bool raw = false;  // lines are inputs of no task, unless one is named
 };
 // Adds --task.
 void AddTaskOption(CLI::App& app, TaskLinesOptions* options);

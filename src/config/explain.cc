@@ -101,7 +101,7 @@ class FieldTree {
     for (int i = 0; i < message.field_count(); ++i) AddField(*message.field(i), path, indent);
   }
 
-  // The same under headings: last the fields of which only one can be set.
+  // As Add, under headings: the fields of which only one can be set come last.
   void AddWhole(const Descriptor& message, const std::string& path, size_t indent) {
     shown_.emplace(&message, path);
     AddPart("  fields\n", message, path, indent,

@@ -62,8 +62,8 @@ std::string PatternFault(const std::string& pattern) {
   return any ? "" : fmt::format("no file matches {}", Quoted(pattern));
 }
 
-// Of a relative path also the directory in which it was looked for: the command may have been meant
-// for another one.
+// What is wrong with a path. If it is relative, that includes the directory in which it was looked
+// for: the command may have been meant for another one.
 std::string FileFault(const Rule& rule, const std::string& text) {
   if (text.empty() || !(rule.existing_pattern() || rule.existing_path())) return "";
   std::string fault;

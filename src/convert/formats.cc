@@ -51,7 +51,7 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
   if (given.empty() || !model->brings_tokenizer || read(directory / own) == model->tokenizer) {
     return;
   }
-  // Its ids would mean other pieces than those that the model has learned.
+  // With another tokenizer ids would mean other pieces than those that the model has learned.
   Fail(ExitCode::kData,
        "the tokenizer {} is another than the model's own, {}; leave --tokenizer out",
        given.string(), (directory / own).string());

@@ -30,10 +30,10 @@ std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource>
                                                    const ModelConfig& model,
                                                    bool shares_embeddings);
 
-// The same tensors, but those with a row for each of an odd number `rows` of tokens get one more
-// row, a copy of the row of token 0, padding. No model is trained to write padding, so the new
-// token is just as unlikely. Greedy outputs stay the same, since the lower id wins among equals. A
-// row of zeros could be likelier than all others.
+// `theirs` with one more token; `rows` is the odd number of tokens. Its row, in tensors with a row
+// for each token, is a copy of that of token 0, padding. No model is trained to write padding, so
+// the new token is just as unlikely. Greedy outputs stay the same, since the lower id wins among
+// equals. A row of zeros could be likelier than all others.
 std::unique_ptr<TensorSource> WithAnotherToken(std::unique_ptr<TensorSource> theirs, int64_t rows);
 
 // The reverse: `ours`, which must outlive the result, under transformers' names and in its shapes.

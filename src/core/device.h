@@ -90,7 +90,7 @@ class Device {
   // of the result enqueues all of it at once. Not for the host, which has no queue.
   virtual std::function<void()> Capture(const std::function<void()>& enqueue) = 0;
 
-  // Its work has high priority, since other ranks may be waiting for it. Close it before the
+  // A stream whose work has high priority: other ranks may be waiting for it. Close it before the
   // device, and neither fork nor join it inside Capture.
   virtual std::unique_ptr<SideStream> OpenSideStream() = 0;
 };

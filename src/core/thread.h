@@ -24,8 +24,8 @@ inline int ThreadCount() { return omp_get_max_threads(); }
 inline int ThreadIndex() { return omp_get_thread_num(); }
 inline void SetThreadCount(int count) { omp_set_num_threads(count); }
 
-// Of the exceptions that the threads of a team throw, the one of the lowest index: none may leave a
-// parallel region. Errors have the contexts of the thread that waits for the team.
+// Keeps, of the exceptions that a team's threads throw, the one of the lowest index, since none may
+// leave a parallel region. Errors have the contexts of the thread that waits for the team.
 class FirstException {
  public:
   template <typename Body>

@@ -67,7 +67,7 @@ DecodingMemory MemoryOfDecoding(const TrainedModel& model, const DecodeSettings&
   const NextTokens next = NextTokensOf(*strategy, settings);
   const DecodeShape most = LargestShape(settings, strategy->rows_per_input(), requests);
   DecodingMemory memory = MemoryOfSession(model, most, next);
-  // Others that are kept while a session of the largest shape is made.
+  // The caches of other sessions, which are kept while one of the largest shape is made.
   const auto others = static_cast<size_t>((requests - 1) / most.inputs);
   const bool all_kept = others <= kKeptCaches / std::max<size_t>(memory.cache_bytes, 1);
   memory.cache_bytes += all_kept ? others * memory.cache_bytes : kKeptCaches;

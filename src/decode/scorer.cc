@@ -29,7 +29,7 @@ const RowLayout& Scorer::layout() const { return model_.model.architecture().lay
 
 BatchShape Scorer::ShapeOf(const RequestBatch& batch) const {
   ExampleLengths slots = layout().SlotsOf({batch.largest.input, batch.largest.output});
-  // Both are rounded up.
+  // `together` and the targets of the batch are both rounded up.
   if (settings_.together > 0) slots.targets = std::min(slots.targets, settings_.together);
   return {batch.inputs, slots.inputs, slots.targets};
 }

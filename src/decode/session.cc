@@ -136,7 +136,7 @@ DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& sha
   };
   DecodingMemory memory{programs.layout.bytes(),
                         std::max(bytes(programs.read), bytes(programs.step))};
-  // It shares no memory: outputs of the step are read after it.
+  // Reordering shares no memory with the step, whose outputs are read after it.
   if (programs.reorder) memory.cache_bytes += bytes(*programs.reorder);
   return memory;
 }

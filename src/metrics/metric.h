@@ -55,7 +55,7 @@ std::vector<std::string> MetricNames();
 // How many predictions are not a label, or not a number.
 int64_t CountInvalid(std::span<const Judgement> examples);
 
-// The same in percent. It is not a score: it is reported beside the metrics of a task, under the
+// CountInvalid in percent. It is no score: it is reported beside the metrics of a task, under the
 // name "invalid", and is part of no average. Throws Error(kData) if there are no examples.
 double InvalidPercent(std::span<const Judgement> examples);
 

@@ -235,7 +235,7 @@ class Reformer final : public TokenMixer {
                scope.program().Constant({size, 2 * size}, std::move(fixed)));
   }
 
-  // The same for a step and all positions: its ids [B, H, R, 1] and theirs [B, H, R, L].
+  // The terms for a decode step: its ids are [B, H, R, 1], those of all positions [B, H, R, L].
   Value StepMask(const Scope& scope, const MixerStep& step, Value own, Value ids) const {
     std::vector<float> numbers(step.length);
     std::iota(numbers.begin(), numbers.end(), 0.0F);

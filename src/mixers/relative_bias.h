@@ -19,7 +19,7 @@ struct BiasExtent {
 Value RelativeBias(const Scope& scope, const std::string& name, const RelativeBiasConfig& config,
                    int64_t heads, const BiasExtent& extent);
 
-// From which distance on the entries of a bias without a query_start are equal (AttentionOperands).
+// The distance from which a bias without query_start has equal entries (AttentionOperands).
 int64_t BiasReach(const RelativeBiasConfig& config, bool causal);
 
 void ValidateRelativeBias(const RelativeBiasConfig& config, const FieldReport& report);

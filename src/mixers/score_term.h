@@ -21,7 +21,7 @@ struct TermColumns {
 
 struct TermTraits {
   TermOperands operands = TermOperands::kTable;
-  // Its learned operands are read by position, so that AttentionConfig.index_by matters.
+  // Whether learned operands are read by position, so that AttentionConfig.index_by matters.
   bool reads_positions = false;
   std::optional<LengthLimit> limit;  // its field is one of the term's message
   std::vector<TermColumns> columns;

@@ -47,7 +47,7 @@ int64_t LayerCount(const ModelConfig& model, Side side);
 // else the model as it is.
 ModelConfig ShortForm(const ModelConfig& model);
 
-// The same model, written so that each listed layer names its mixer and its feed-forward network.
+// The model, written so that each listed layer names its mixer and its feed-forward network.
 ModelConfig WithNamedSublayers(const ModelConfig& model);
 
 // The layers that the model lists; none in the short form.

@@ -55,7 +55,7 @@ struct AttentionMask {
 // The weighted values, [B, T, H * K].
 Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& operands,
                 const AttentionMask& mask);
-// The same in a layer, whose weights are recorded too where the recording shows them.
+// Attention in a layer, whose weights are recorded too if the recording shows them.
 Value Attention(const Scope& scope, int64_t heads, const AttentionOperands& operands,
                 const AttentionMask& mask);
 

@@ -15,7 +15,7 @@ namespace syntra {
 struct Recording {
   ProgramBuilder& program;
   const ParameterStore& parameters;
-  // The same list, to which parameters are added when they are first used; null: all are declared.
+  // `parameters` again, if a parameter is added when it is first used; null: all are declared.
   ParameterStore* declares = nullptr;
   DType activations = DType::kF32;
   // Dropout is recorded only in training.

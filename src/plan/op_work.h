@@ -29,7 +29,7 @@ struct OpWork {
 };
 
 // The ops of a step, of the rank with the most optimizer state, with operands of the same types.
-// Those with the most FLOPs, then bytes, come first. No seconds.
+// Ops with the most FLOPs, then bytes, come first. `seconds` are 0.
 std::vector<OpWork> OpsOfStep(const TrainingPlan& plan);
 
 // The ops of a run that was timed, the longest first. If not `by_operands`, all calls of an op

@@ -42,14 +42,14 @@ struct Cluster {
   bool has_gpus() const { return cores_per_node == 0; }
 };
 
-// Which part of a bucket each rank updates: all have all of it, equal parts, or whole tensors.
+// What a rank updates of a bucket: all of it, an equal part, or whole tensors.
 enum class BucketShares { kNone, kEqual, kTensors };
 
 // A bucket of the gradients.
 struct BucketWork {
   double ready = 0;  // share of the backward pass after which it is complete
-  // Where it is gathered, too: its place in the order of the gathers, and the share of the forward
-  // pass that needs neither it nor those after it.
+  // If ranks gather it: its place in the order of the gathers, and the share of the forward pass
+  // that needs neither it nor the buckets after it.
   int place = 0;
   double needed = 0;
   double bytes = 0;

@@ -20,7 +20,7 @@ std::map<int64_t, size_t> ReadyByOffset(const Program& program) {
   return ready;
 }
 
-// The same for the range [begin, end) of the arena: the latest of the gradients that overlap it.
+// When the range [begin, end) of the arena is ready: with the last gradient that overlaps it.
 // The first of them may begin before `begin`.
 size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t end) {
   auto first = ready.upper_bound(begin);

@@ -58,7 +58,7 @@ class Executable {
   // null.
   Executable(std::shared_ptr<const Program> program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain);
-  // The same for a program that only this executable needs.
+  // As above, for a program that only this executable needs.
   Executable(Program program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain)
       : Executable(std::make_shared<const Program>(std::move(program)), backend, arenas, memory) {}

@@ -75,7 +75,7 @@ class LineFollower {
 // Calls `visit` with each next line that is JSON and has a step. Returns how many others came.
 using VisitLine = std::function<void(int64_t step, const Json& line)>;
 int64_t VisitLines(LineFollower& reader, const VisitLine& visit);
-// The same with each line of a file. Throws Error(kResources) if it cannot be read.
+// As above, with each line of a file. Throws Error(kResources) if it cannot be read.
 int64_t VisitLines(const Path& path, const VisitLine& visit);
 
 }  // namespace syntra

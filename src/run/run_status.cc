@@ -32,7 +32,7 @@ Previous ReadStatus(const Path& path) {
   }
 }
 
-// The same of a run that trains, which a file that cannot be read must not end.
+// As ReadStatus, for a run that trains: a file that cannot be read must not end it.
 Previous ReadStatusOrWarn(const Path& path) {
   try {
     return ReadStatus(path);

@@ -57,8 +57,8 @@ void Handle(int signal, void (*handler)(int)) {
 bool TakeFile(const Path& path) {
   if (unlink(path.c_str()) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
-  // It cannot be removed, so it would be found again at every step; it was made to be obeyed, so
-  // obey.
+  // The file cannot be removed and will be found again at every step. Somebody made it, so it is
+  // obeyed.
   Log().warn("cannot remove {}: {}", path.string(), SystemErrorText(errno));
   return access(path.c_str(), F_OK) == 0;
 }
@@ -94,7 +94,7 @@ void DieWithParent() {
   if (!std::getenv("OMPI_COMM_WORLD_SIZE")) return;
   const pid_t parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have died before the request.
+  // The parent may have died before prctl.
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::kPeerLost));
 }
 

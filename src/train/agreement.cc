@@ -105,7 +105,7 @@ std::string ProgramDigest() {
 }  // namespace
 
 std::vector<uint64_t> GatherDigests(Communicator& ranks, uint64_t digest) {
-  // Its halves are exact as doubles.
+  // A half of a digest is exact as a double.
   const std::array<double, 2> mine{static_cast<double>(digest & 0xffffffff),
                                    static_cast<double>(digest >> 32)};
   const std::vector<double> all = ranks.AllGather(mine);

@@ -151,7 +151,7 @@ class Checks {
     return config_.train().directory();
   }
 
-  // It has its runs in directories of their own.
+  // A comparison has its runs in directories of their own.
   void CheckHoldsNoComparison() const {
     if (!Exists(directory_.comparison()) || directory_.is_run()) return;
     Fail(ExitCode::kConfig,

@@ -117,7 +117,7 @@ struct Stopped {};
 
 PreparedCorpus Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) {
   split.on_progress = [&, previous = PrepareProgress()](const PrepareProgress& progress) mutable {
-    // It is called again and again while a rank waits for another one's shard.
+    // This is called again and again while a rank waits for another one's shard.
     if (progress != previous) run.watchdog.Alive();
     previous = progress;
     if (run.is_chief()) run.chief->lock.CheckHeld();

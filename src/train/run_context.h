@@ -30,7 +30,7 @@ struct Chief {
   explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
   RunLock lock;  // checked before anything is written
   RunStatus status;
-  // Both are absent until it is known at which step the run stands.
+  // records and progress are absent until it is known at which step the run stands.
   std::optional<RunRecords> records;
   std::optional<Progress> progress;
 };

@@ -15,7 +15,7 @@ class StateCopy {
   // Copies what this process holds of the tensors, always the same ones. The memory is taken at the
   // first call; throws Error(kResources) if it cannot be had.
   void Take(std::span<const HostTensor> tensors);
-  // They lie in the copy.
+  // The tensors, which lie in the copy.
   const std::vector<TensorRecord>& tensors() const { return tensors_; }
 
  private:

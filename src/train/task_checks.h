@@ -19,9 +19,9 @@ class TaskChecks {
   // The configuration must outlive this.
   explicit TaskChecks(const Config& config) : config_(config) {}
 
-  // Each throws an Error or returns what it found. The others need CheckFiles.
+  // Each check throws an Error or returns what it found. CheckFiles must come first.
   std::string CheckFiles();
-  // They are read when all is trained; the others before that.
+  // Checks the test files, which are read when all is trained; other files are read before.
   std::string CheckTestFiles() const;
   CheckResult CheckLabels(const Tokenizer& tokenizer) const;
 

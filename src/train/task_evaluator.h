@@ -34,7 +34,7 @@ TaskResults ResultsOf(std::span<const TaskData> tasks);
 
 class TaskEvaluator : public Evaluator {
  public:
-  // Both must outlive it. `is_saved`: whether the model of this step is saved; the same on all
+  // data and answerer must outlive it. `is_saved`: whether this step's model is saved, equal on all
   // ranks.
   TaskEvaluator(const TaskData& data, Answerer& answerer,
                 std::function<bool(int64_t step)> is_saved)
