@@ -15,12 +15,13 @@ struct CaseDimensions {
 // Collects the operands of a case. Absent ones stay kNone.
 class CaseBuilder {
  public:
-  CaseBuilder(DType dtype, CaseDimensions dimensions, bool causal = false)
-      : z_(dimensions),
-        dtype_(dtype),
-        pattern_{.causal = causal},
-        inputs_(kInputCount, {DType::kNone, {}}) {
+  CaseBuilder(DType dtype, CaseDimensions dimensions)
+      : z_(dimensions), dtype_(dtype), inputs_(kInputCount, {DType::kNone, {}}) {
     inputs_[kValue] = Activation(z_.keys, z_.head_size);
+  }
+  CaseBuilder& Causal() {
+    pattern_.causal = true;
+    return *this;
   }
   CaseBuilder& Dot() {
     inputs_[kQuery] = Activation(z_.queries, z_.head_size);
@@ -169,40 +170,42 @@ std::vector<OpCase> Cases() {
     add("dot", CaseBuilder(type, self).Dot());
     add("dot_bias", CaseBuilder(type, self).Dot().Bias());
     add("dot_bias_reach", CaseBuilder(type, cross).Dot().Bias(2));
-    add("dot_packed_bias_reach", CaseBuilder(type, packed, true).Dot().Bias(3).Segments());
-    add("dot_causal", CaseBuilder(type, self, true).Dot());
+    add("dot_packed_bias_reach", CaseBuilder(type, packed).Causal().Dot().Bias(3).Segments());
+    add("dot_causal", CaseBuilder(type, self).Causal().Dot());
     add("dot_cross", CaseBuilder(type, cross).Dot());
     add("dot_packed", CaseBuilder(type, packed).Dot().Segments());
-    add("dot_causal_few_queries", CaseBuilder(type, few, true).Dot());
-    add("bias_causal_few_queries", CaseBuilder(type, few, true).Bias());
-    add("dot_causal_many_queries", CaseBuilder(type, many, true).Dot());
-    add("dot_packed_causal_bias", CaseBuilder(type, packed, true).Dot().Bias().Segments());
+    add("dot_causal_few_queries", CaseBuilder(type, few).Causal().Dot());
+    add("bias_causal_few_queries", CaseBuilder(type, few).Causal().Bias());
+    add("dot_causal_many_queries", CaseBuilder(type, many).Causal().Dot());
+    add("dot_packed_causal_bias", CaseBuilder(type, packed).Causal().Dot().Bias().Segments());
     add("random", CaseBuilder(type, self).Table(2, 9, 9));
-    add("random_bias_causal", CaseBuilder(type, self, true).Table(2, 6, 6).Bias());
+    add("random_bias_causal", CaseBuilder(type, self).Causal().Table(2, 6, 6).Bias());
     add("random_packed", CaseBuilder(type, packed).Table(2, 8, 10).Segments());
     add("random_shared_heads", CaseBuilder(type, self).Table(1, 7, 7));
     add("random_shared_queries", CaseBuilder(type, self).Table(2, 1, 7));
     add("random_padded", CaseBuilder(type, padded).Table(2, 9, 9).Segments());
     add("random_padded_causal_bias",
-        CaseBuilder(type, padded, true).Table(2, 8, 8).Bias().Segments());
+        CaseBuilder(type, padded).Causal().Table(2, 8, 8).Bias().Segments());
     add("random_padded_cross_bias",
         CaseBuilder(type, padded_cross).Table(2, 6, 9).Bias().Segments());
     add("random_padded_shared_heads", CaseBuilder(type, padded).Table(1, 8, 11).Segments());
-    add("random_padded_one_row", CaseBuilder(type, padded, true).Table(1, 1, 9).Segments());
+    add("random_padded_one_row", CaseBuilder(type, padded).Causal().Table(1, 1, 9).Segments());
     add("bias_padded", CaseBuilder(type, padded).Bias().Segments());
-    add("bias_causal", CaseBuilder(type, self, true).Bias());
+    add("bias_causal", CaseBuilder(type, self).Causal().Bias());
     add("bias_padded_reach", CaseBuilder(type, padded_cross).Bias(1).Segments());
-    add("dot_prefix", CaseBuilder(type, self, true).Dot().Prefixes());
+    add("dot_prefix", CaseBuilder(type, self).Causal().Dot().Prefixes());
     add("dot_packed_prefix_bias",
-        CaseBuilder(type, packed, true).Dot().Bias().Segments().Prefixes());
+        CaseBuilder(type, packed).Causal().Dot().Bias().Segments().Prefixes());
     add("random_padded_prefix_bias",
-        CaseBuilder(type, padded, true).Table(2, 8, 8).Bias().Segments().Prefixes());
-    add("factorized_prefix", CaseBuilder(type, padded, true).Factorized(3, 3).Prefixes());
-    add("long_prefix", CaseBuilder(type, {.queries = 150, .keys = 150, .head_size = 28}, true)
+        CaseBuilder(type, padded).Causal().Table(2, 8, 8).Bias().Segments().Prefixes());
+    add("factorized_prefix", CaseBuilder(type, padded).Causal().Factorized(3, 3).Prefixes());
+    add("long_prefix", CaseBuilder(type, {.queries = 150, .keys = 150, .head_size = 28})
+                           .Causal()
                            .Dot()
                            .Factorized(15, 10)
                            .Prefixes());
-    add("everything_prefix", CaseBuilder(type, packed, true)
+    add("everything_prefix", CaseBuilder(type, packed)
+                                 .Causal()
                                  .Dot()
                                  .Dense(3, 5, true)
                                  .Factorized(3, 2)
@@ -214,10 +217,11 @@ std::vector<OpCase> Cases() {
     add("mean", CaseBuilder(type, self));
     add("dense", CaseBuilder(type, self).Dense(3, 8, false));
     add("dense_per_head_packed", CaseBuilder(type, packed).Dense(3, 8, true).Segments());
-    add("dense_dot", CaseBuilder(type, self, true).Dense(4, 6, false).Dot());
+    add("dense_dot", CaseBuilder(type, self).Causal().Dense(4, 6, false).Dot());
     add("factorized", CaseBuilder(type, self).Factorized(3, 3));
-    add("factorized_dot", CaseBuilder(type, packed, true).Factorized(4, 2).Dot().Segments());
-    add("everything", CaseBuilder(type, packed, true)
+    add("factorized_dot", CaseBuilder(type, packed).Causal().Factorized(4, 2).Dot().Segments());
+    add("everything", CaseBuilder(type, packed)
+                          .Causal()
                           .Dot()
                           .Dense(3, 9, false)
                           .Factorized(3, 3)
@@ -225,14 +229,14 @@ std::vector<OpCase> Cases() {
                           .Bias()
                           .Segments());
     add("window", CaseBuilder(type, self).Dot().Window(2));
-    add("window_causal_bias", CaseBuilder(type, packed, true).Dot().Bias().Segments().Window(3));
+    add("window_causal_bias", CaseBuilder(type, packed).Causal().Dot().Bias().Segments().Window(3));
     add("window_globals", CaseBuilder(type, packed).Dot().Bias().Segments().Window(2, 2, 1));
-    add("window_globals_causal", CaseBuilder(type, packed, true).Dot().Window(2, 3, 2));
+    add("window_globals_causal", CaseBuilder(type, packed).Causal().Dot().Window(2, 3, 2));
     add("window_cross", CaseBuilder(type, padded_cross).Dot().Bias().Segments().Window(2, 1, 2));
     add("window_table", CaseBuilder(type, packed).Dot().Table(2, 8, 8).Segments().Window(3));
-    add("window_step", CaseBuilder(type, step, true).Dot().Bias().Start().Window(2, 2, 1));
+    add("window_step", CaseBuilder(type, step).Causal().Dot().Bias().Start().Window(2, 2, 1));
     add("blocks", CaseBuilder(type, cross).Dot().Bias().Blocks(2, 2, 2));
-    add("blocks_packed", CaseBuilder(type, packed, true).Dot().Segments().Blocks(1, 3, 2));
+    add("blocks_packed", CaseBuilder(type, packed).Causal().Dot().Segments().Blocks(1, 3, 2));
     add("positions", CaseBuilder(type, packed)
                          .Dot()
                          .Dense(3, 5, true)
@@ -241,15 +245,17 @@ std::vector<OpCase> Cases() {
                          .Segments()
                          .Positions());
     add("random_positions", CaseBuilder(type, packed).Table(2, 5, 5).Segments().Positions());
-    add("random_step", CaseBuilder(type, step, true).Table(2, 7, 7).Start());
-    add("everything_step", CaseBuilder(type, step, true)
+    add("random_step", CaseBuilder(type, step).Causal().Table(2, 7, 7).Start());
+    add("everything_step", CaseBuilder(type, step)
+                               .Causal()
                                .Dot()
                                .Dense(3, 8, false)
                                .Factorized(3, 3)
                                .Table(2, 8, 8)
                                .Bias()
                                .Start());
-    add("long_step", CaseBuilder(type, {.queries = 1, .keys = 150, .head_size = 28}, true)
+    add("long_step", CaseBuilder(type, {.queries = 1, .keys = 150, .head_size = 28})
+                         .Causal()
                          .Dot()
                          .Table(1, 150, 150)
                          .Start());
