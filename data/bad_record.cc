@@ -12,8 +12,8 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kLoggedOneByOne = 10;
-// One bad record is let pass also in a file that is too short for data.max_bad_fraction to allow
-// any, if it is no larger a share of the file than this.
+// A short file may have one bad record even if data.max_bad_fraction allows less than one, unless
+// that is a larger share of its records than this.
 constexpr double kMostThatOneMayBe = 0.1;
 // A file whose first records are all bad is in another format than its name says: refused after
 // this many, not at its end.

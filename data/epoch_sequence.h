@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epoch 0, epoch 1, ... after each other without end: finds what is at any place. The sizes of
-// all epochs before it must be known, so the first look at a far place makes these epochs, one
-// after the other, unless the place is near a start that was given.
+// Epochs 0, 1, ... one after the other, without end: finds what is at any place. For that the sizes
+// of all earlier epochs must be known. So the first look at a far place makes these epochs, unless
+// the place is near a start that was given.
 #pragma once
 
 #include <algorithm>

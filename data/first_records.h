@@ -8,12 +8,12 @@ namespace syntra {
 class DataConfig;
 
 // Opens every file of the training and the validation patterns and reads its records up to the
-// first good one: a few kilobytes of each, on all threads. Throws one Error that names the files
-// that PrepareCorpus would refuse for what stands there, with the reason of each: no such field
-// (and the fields that there are), another format, damage, not readable; and those that CheckEnd
-// finds to be cut short. What else stands after the first records is not seen: a gzip or text file
-// that was cut there passes, and is found when it is prepared. The error is kData, or kResources if
-// a file could not be read for want of rights or memory.
+// first good one: a few kilobytes of each, on all threads. Throws one Error with all files that
+// PrepareCorpus would refuse for these records, and why: no such field (and which there are),
+// another format, damage, not readable. Files that CheckEnd finds to be cut short are named, too.
+// Nothing after the first records is seen: a gzip or text file that was cut there passes, and is
+// found when it is prepared. The error is kData, or kResources if a file could not be read for want
+// of rights or memory.
 void CheckFirstRecords(const DataConfig& config);
 
 }  // namespace syntra

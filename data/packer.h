@@ -42,9 +42,9 @@ struct RowPacking {
   ExampleLengths BatchLengths(const ExampleLengths& longest) const;
 };
 
-// `length` rounded up to one of four lengths in each octave (..., 64, 80, 96, 112, 128, 160, ...),
-// to multiples of 8 below 64, but at most to `most`: from 32 on less than a fifth of
-// it is padding, and few programs are needed.
+// `length` rounded up, at most to `most`: to a multiple of 8 below 64, else to one of four lengths
+// in each octave (64, 80, 96, 112, 128, 160, ...). So few programs are needed, and from 32 on less
+// than a fifth of the result is padding.
 int64_t PaddedLength(int64_t length, int64_t most);
 
 class PackedEpoch {

@@ -3,9 +3,9 @@
 //
 // Segmentations whose scores differ only by rounding are decided by the order of additions and
 // comparisons. That order is fixed here, so that ids do not depend on the linked SentencePiece
-// library: scores are added from left to right in float; each new sum is compared, in double, with
-// the best float sum that ends at the same place; of equal sums the first wins, and pieces that
-// begin further left come first. SentencePiece 0.1.97 does the same; later versions do not.
+// library. Scores are added from left to right in float. Each new sum is compared, in double, with
+// the best float sum that ends at the same place. Of equal sums the first wins; pieces that begin
+// further left come first. SentencePiece 0.1.97 does the same; later versions do not.
 #pragma once
 
 #include <cstdint>

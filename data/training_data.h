@@ -42,9 +42,9 @@ class TrainingData {
 
   // Rows [first_row, first_row + rows) of the batch of `batch_size` rows at `step` (from 0). The
   // rows of the run are those of epoch 0, then of epoch 1, ...; batches run on over the ends of
-  // epochs. Where rows are trimmed, those of a batch are ordered by length, the shortest first, and
-  // are as long as these ones need: parts of a batch are of like length. May be called from several
-  // threads.
+  // epochs. If rows are trimmed, a batch is ordered by length, the shortest first, so that the rows
+  // of a part have similar lengths, and the result is as long as these rows need. May be called
+  // from several threads.
   Batch Get(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
   bool Trims() const { return packing_.Trims(); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encodes text with a unigram model and caches the ids of the words that it has seen.
 //
-// The best segmentation of a text is that of its words (word_splitter.h), one after the other, up
-// to rounding: scores are summed in float over the whole text (segmenter.h), and if two
-// segmentations of a word have almost the same score, the sum of the text before it decides. The
-// cache therefore stores, of each word, the largest sum at which rounding errors are smaller than
-// the margin between the best and the second best segmentation. Where the sum may be larger, it is
-// found exactly, from the ids so far, and the word is segmented again from it.
+// Up to rounding, the best segmentation of a text is that of its words (word_splitter.h), one after
+// the other. But scores are summed in float over the whole text (segmenter.h): if two segmentations
+// of a word have almost the same score, the sum of the text before the word decides. So the cache
+// stores for each word the largest sum at which rounding errors are smaller than the margin between
+// its best and its second best segmentation. Where the sum may be larger, it is computed exactly
+// from the ids so far, and the word is segmented again from it.
 //
 // As a check, SentencePiece encodes the first thousand new words too, and later a few of them.
 #pragma once

@@ -112,8 +112,8 @@ int MpiCommunicator::FindRanksPerGroup(int wanted) {
   SYNTRA_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, host));
   SYNTRA_MPI(MPI_Comm_free(&host));
 
-  // Groups must be equal blocks of neighbours, and of a power of two of ranks where there are
-  // several, or summing inside groups first would not be the tree over all ranks.
+  // Groups must be equal blocks of neighbours. If there are several, each must have a power of two
+  // of ranks: otherwise summing inside groups first would not follow the tree over all ranks.
   const int block = wanted > 0 ? wanted : ranks_on_host_;
   const bool tree = block == size_ || (size_ % block == 0 && std::has_single_bit(unsigned(block)));
   int fits = tree && first <= rank_ / block * block && ranks_on_host_ >= block &&

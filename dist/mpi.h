@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks connected by MPI. Ranks of one host exchange vectors through shared memory (MPI_Allreduce
-// of Open MPI 4.1 moves 2 GB/s at 256 MB between two ranks of one host, and its order of summation
-// depends on size and settings); hosts exchange by MPI_Alltoallv and MPI_Allgatherv. MPI never
-// adds.
+// Ranks connected by MPI. Ranks of one host exchange vectors through shared memory, hosts by
+// MPI_Alltoallv and MPI_Allgatherv. MPI never adds: MPI_Allreduce of Open MPI 4.1 moves 2 GB/s at
+// 256 MB between two ranks of one host, and its order of summation depends on size and settings.
 #pragma once
 
 #include <mpi.h>

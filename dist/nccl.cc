@@ -65,8 +65,8 @@ NcclCommunicator::~NcclCommunicator() {
   }
   wake_.notify_all();
   watcher_.join();
-  // A rank that leaves with an error cannot wait for the others, nor break what they wait for
-  // before it has told them its error: the end of the process takes what is left.
+  // A rank that leaves with an error cannot wait for the others, and must not end what they wait
+  // for before it has told them its error. The end of the process frees what is left.
   if (!problem_.empty() || std::uncaught_exceptions() > exceptions_) return;
   try {
     SYNTRA_NCCL_WITHIN(options_.connect_seconds, nccl_.ncclCommFinalize(comm_));
@@ -98,8 +98,8 @@ void NcclCommunicator::Call(const char* name, double seconds,
   ThrowIfLost();
 }
 
-// A launch is done in the background within microseconds, and a step has dozens of them, while
-// connecting takes seconds: so the pauses grow with the time that was waited.
+// Pauses grow with the time that was waited: a launch, of which a step has dozens, is done in the
+// background within microseconds, but connecting takes seconds.
 void NcclCommunicator::Pause(std::unique_lock<std::mutex>& lock, double waited) {
   constexpr double kSpinSeconds = 50e-6, kLongestSeconds = 1e-3;
   if (waited > kSpinSeconds) {

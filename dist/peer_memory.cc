@@ -22,8 +22,8 @@ constexpr size_t kPage = 4096;
 // Pages are replaced in blocks of this size: while one is replaced, it exists twice.
 constexpr size_t kBlock = size_t{64} << 20;
 
-// How other processes find the file of a rank, and know that it is the one that they look for:
-// another process may have this number where containers have numbers of their own.
+// How other processes find the file of a rank. Device and inode tell whether it is the right one:
+// containers number their processes on their own, so another process may have the same number.
 struct FilePlace {
   int64_t process, descriptor, device, inode;
 };

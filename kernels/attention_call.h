@@ -58,8 +58,8 @@ struct Dimensions {
   bool IsSparse() const { return pattern.is_window() || block > 0; }
   int64_t QueryBlocks() const { return DivideUp(queries, block); }
 
-  // The entries of a bias line whose gradients are summed to entry k of dbias: with a bias_reach,
-  // those at it and beyond to the one at it, and none to those beyond.
+  // The entries of a bias line whose gradients are summed to entry k of dbias. With a bias_reach,
+  // the entry at the reach gets its own and all beyond; entries beyond get none.
   struct Entries {
     int64_t first, end;
   };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fourier_transform. With X = C - iS the transform over positions of an example, row j of the
-// result is the real part of the transform over columns of (C x)_j - i (S x)_j, and row N - j is
-// that of the conjugate, which has the same numbers in reversed order. So half of the rows are
-// enough.
+// fourier_transform. Let X = C - iS be the transform over an example's positions. Row j of the
+// result is the real part of the transform over columns of (C x)_j - i (S x)_j. Row N - j is that
+// of its conjugate, which has the same numbers in reversed order. So it is enough to transform half
+// of the rows.
 #include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
@@ -86,8 +86,8 @@ void TransformPositions(const FourierCall& call, const T* x, int64_t index, Comp
   }
 }
 
-// Stores the real parts of sequence `lane` as a row, or those of its conjugate's transform: the
-// same numbers, the first of them, then the others from the last on.
+// Stores the real parts of sequence `lane` as a row. The transform of its conjugate has the same
+// numbers: first the first one, then the others in reversed order.
 template <typename T>
 void StoreRow(const FourierCall& call, const ComplexRows& data, int64_t lane, bool conjugate,
               T* row) {

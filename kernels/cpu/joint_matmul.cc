@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// joint_matmul and its gradient: one product for all matrices where the results lie side by side,
-// and one for the gradient of a. Gradients of matrices, whose results are far apart, are computed
-// at once where there is a kernel for that, so that a is packed once; else they are products of
-// their own.
+// joint_matmul and its gradient: one product for all matrices if the results lie side by side, and
+// one for the gradient of a. The gradients of the matrices do not lie side by side. If there is a
+// kernel that computes all of them, a is packed once; otherwise each is a product of its own.
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/joint_matmul_call.h"

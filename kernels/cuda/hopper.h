@@ -65,9 +65,9 @@ constexpr size_t HopperSharedBytes(int blocks = 1) { return (228 << 10) / blocks
 // index is a multiple of this.
 inline constexpr int kProductWarps = 4;
 
-// WarpIndex, of which the compiler then knows that it is the same in all lanes of a warp: what
-// depends on nothing else, such as the descriptors of products, is computed in uniform registers,
-// once for the warp. All lanes must call it together. It takes a shuffle, so keep the result.
+// WarpIndex in a form that tells the compiler that all lanes of a warp have the same. What depends
+// on it alone, such as the descriptors of products, is then computed once for the warp, in uniform
+// registers. All lanes must call it together. It takes a shuffle, so keep the result.
 __device__ __forceinline__ int UniformWarpIndex() { return ShuffleFrom(WarpIndex(), 0); }
 
 // A barrier in shared memory (PTX ISA, mbarrier). It goes through phases, one after another. A
@@ -435,9 +435,9 @@ class RingReader {
   int used_ = -1;  // the stage of products that may not be complete; -1: there are none
 };
 
-// Starts to copy kRows rows of 64 columns to a tile, with copies by the threads themselves:
-// kThreads threads, a multiple of eight, the first of which has an index that is a multiple of
-// kThreads. Rows from `there` on become zero.
+// Starts to copy kRows rows of 64 columns to a tile, with copies by the threads themselves.
+// kThreads threads call it, a multiple of eight; the index of the first is a multiple of kThreads.
+// Rows from `there` on become zero.
 template <int kThreads, int kRows>
 __device__ __forceinline__ void CopyTileRows(const BFloat16* from, int64_t stride, int there,
                                              BFloat16* to) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks stay on their multiprocessors and compute tiles of 128 x 256 elements, one after the
-// other; neighbouring blocks compute the tiles of the same rows of A, which then come from the
+// other. Neighbouring blocks compute tiles of the same rows of A, which then come from the
 // second-level cache. One thread copies pieces of 64 inner elements to a ring of stages, and goes
 // on with the next tile while the last one is stored. Two groups of four warps have 64 rows each.
-// The second one begins a piece later, so that it multiplies while the first one stores.
+// The second group begins a piece later, so that it multiplies while the first one stores.
 #include "kernels/cuda/matmul_hopper.h"
 
 #include "base/divide.h"
@@ -149,8 +149,9 @@ class MatmulConsumer {
       }
     }
   }
-  // The bit of element i of fragment n of a band in the n / 4th of the band's words, if that is
-  // shifted so that the lane's bits are those of lane 0. So all lanes have the same constants.
+  // The bit of element i of a band's fragment n, which is in word n / 4 of the band. The word must
+  // be shifted so that the lane's bits are where those of lane 0 were: then all lanes use one
+  // constant.
   __device__ __forceinline__ static uint32_t BitOf(int n, int i) { return 1u << (n % 4 * 8 + i); }
 
   __device__ __forceinline__ void Store() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sum_to: y[k] = sum over r of x[k, r] factor[k, r]. The terms are split into parts, by shape
-// alone. Where the innermost axis is summed, a warp sums a part of a result, else a thread does. A
-// warp takes eight terms of each lane at a time where a result's terms are side by side, as those
-// of the norm of all gradients, which a step reads once.
+// alone. If the innermost axis is summed, a warp sums a part of a result, else a thread does. If a
+// result's terms lie side by side, as in the norm of all gradients, each lane takes eight of them
+// at a time.
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/strided.h"
 #include "kernels/sum_plan.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of one update that change from step to step: slots of an f32 vector, which kernels
-// read where they run, so that a program that is bound, or captured, once serves every step.
+// The numbers of one update that change from step to step, as slots of an f32 vector. Kernels read
+// them as they run, so a program that was bound or captured once serves every step.
 #pragma once
 
 namespace syntra::hyper {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing past the page cache (O_DIRECT), for large files that nobody reads again soon:
-// what is written is on its way to the disk at once, and the memory of the cache stays with the
-// files that are read all the time, such as a training's data.
+// Reading and writing past the page cache (O_DIRECT), for large files that nobody reads again soon.
+// What is written goes to the disk at once. The cache's memory stays with the files that are read
+// all the time, such as the data of training.
 #pragma once
 
 #include <cstddef>

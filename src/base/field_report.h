@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports about fields of a configuration, without knowledge of where the fields lie or what
-// happens with an error: the owner of a message checks it, and the reader of the file finds the
-// place of an error.
+// Reports about fields of a configuration. The owner of a message checks its fields and reports
+// errors here. It need not know where the message lies in the configuration: whoever reads the file
+// finds the place of an error.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ std::string ElementPath(const std::string& list, int index);
 // Takes the errors in the fields of one message, which lies at `path`.
 class FieldReport {
  public:
-  // `fields` are paths of all fields that the broken rule reads: the first of them that is set is
-  // the place of the error, and if one has an error of its own, this one is left out.
+  // `fields` are the paths of all fields that the broken rule reads. The first one that is set is
+  // the place of the error. If one of them has an error of its own, this error is left out.
   using Sink =
       std::function<void(const std::vector<std::string>& fields, const std::string& message)>;
 

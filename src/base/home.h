@@ -6,8 +6,8 @@
 
 namespace syntra {
 
-// Why a path that a user wrote cannot be meant: it begins with "~", of which only shells make the
-// home directory, and not in the middle of a word. "" if it does not.
+// Why a path that a user wrote cannot be meant: it begins with "~". Only shells replace that by the
+// home directory, and only at the start of a word. "" if the path does not begin so.
 std::string HomeFault(const std::string& path);
 
 }  // namespace syntra

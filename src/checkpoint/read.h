@@ -50,8 +50,9 @@ class Checkpoint {
   // nullptr if there is no such tensor.
   const TensorType* Find(std::string_view name) const;
 
-  // All three throw Error(kCheckpoint) if there is no such tensor or it does not fit exactly: the
-  // view must be a host view of the same dtype and shape, the bytes as many as the stored type has.
+  // All three throw Error(kCheckpoint) if there is no such tensor or it does not fit exactly. A
+  // view must be in host memory and of the stored dtype and shape; a span has the stored type's
+  // bytes.
   void Read(std::string_view name, const TensorView& destination);
   void Read(std::string_view name, std::span<std::byte> destination);
   // Several tensors at once, none twice, as fast as the files come and without memory for them. If

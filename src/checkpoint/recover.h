@@ -21,8 +21,8 @@ enum class Recovery {
 // one. Newer ones that fail are logged with file and reason. If there are checkpoints but none is
 // usable, throws Error(kCheckpoint) with every reason and leaves all in place, so a run never
 // starts from scratch by itself. A checkpoint of a newer format version also throws rather than
-// being skipped; so does, with kReadOnly, one that cannot be read though it may be good: a run that
-// goes back trains the same steps again, but a command would use another model.
+// being skipped. With kReadOnly so does one that cannot be read but may be good: without it a run
+// would train the same steps again, but a command would use another model.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
 // The step of the checkpoint to which a run that has diverged goes back: the newest valid one from

@@ -18,10 +18,10 @@ void RemoveLeftovers(const Path& root) noexcept;
 // process made it.
 Path OwnPath(std::string_view prefix, const Path& checkpoint);
 
-// Deletes the checkpoints up to and including `newest_step` that `options` do not keep. It keeps
-// the newest scheduled ones, so that a save on request or at a stop never displaces one of them,
-// the newest of the others, milestones, and all that are newer than `newest_step`. A checkpoint is
-// renamed before it is deleted.
+// Deletes the checkpoints up to and including `newest_step` that `options` do not keep. Kept are
+// the newest scheduled ones (which a save on request or at a stop never displaces), the newest of
+// the others, milestones, and all that are newer than `newest_step`. A checkpoint is renamed before
+// it is deleted.
 void PruneCheckpoints(const Path& root, int64_t newest_step, const SaveOptions& options) noexcept;
 
 // Removes the checkpoints of steps after `step`, the newest first. Throws Error(kResources).

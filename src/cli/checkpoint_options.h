@@ -34,11 +34,11 @@ struct CheckpointOptions {
   std::string checkpoint;
   std::vector<std::string> overrides;
 
-  // The newest valid checkpoint at or below the path. Its configuration is the stored one under the
-  // overrides, with two exceptions: what it says of train.directory and data.prepared does not
-  // count, so that a checkpoint from elsewhere does not choose where files are written. Without
-  // overrides train.directory is the run directory that the checkpoint lies in, empty if it lies in
-  // none. Collective, unless `ranks` is null: one process alone.
+  // The newest valid checkpoint at or below the path. Its configuration is the stored one with the
+  // overrides. Its stored train.directory and data.prepared do not count, so that a checkpoint from
+  // elsewhere does not choose where files are written: without overrides train.directory is the run
+  // directory that the checkpoint lies in, empty if it lies in none. Collective, unless `ranks` is
+  // null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, Communicator* ranks = nullptr) const;
   // Collective: the same on every rank, or an Error that says what differs. Sets the threads.
   LoadedModel LoadOnRanks(const ConfigPurpose& purpose, Communicator& ranks,

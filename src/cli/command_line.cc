@@ -57,8 +57,8 @@ std::string HowToSet(const CLI::App& app, const std::string& argument) {
   return "to set a field of the configuration: " + Join(fields, " or ");
 }
 
-// What was meant by `argument`, whose name is `unknown`: what has that name with or without dashes,
-// or an option or command of almost that name, or the field of exactly that name.
+// What was meant by `argument`, whose name is `unknown`: the option or command that has this name
+// with or without dashes, or almost this name; or the field of exactly this name.
 std::string Meant(const CLI::App& app, const std::string& argument, const std::string& unknown,
                   const std::vector<std::string>& known) {
   const bool is_option = unknown.starts_with("--");

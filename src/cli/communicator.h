@@ -9,10 +9,10 @@
 
 namespace syntra {
 
-// Collective. NCCL over `ranks` where every rank computes on a GPU of its own and train.reduction
-// leaves the order of sums open; otherwise `ranks` itself, which takes GPUs' memory through the
-// host. With GPUs, rank 0 logs which, and why it is not NCCL. `ranks` and `device` outlive it.
-// Throws Error(kPeerLost) if NCCL cannot connect the ranks.
+// Collective. Returns NCCL over `ranks` if every rank computes on a GPU of its own and
+// train.reduction leaves the order of sums open; otherwise `ranks` itself, which copies GPUs'
+// memory through the host. With GPUs, rank 0 logs which, and why it is not NCCL. `ranks` and
+// `device` outlive it. Throws Error(kPeerLost) if NCCL cannot connect the ranks.
 std::shared_ptr<Communicator> ChooseCommunicator(const TrainConfig& config, Communicator& ranks,
                                                  Device& device);
 

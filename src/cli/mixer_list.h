@@ -15,9 +15,9 @@ struct ListedMixer {
   std::vector<std::string> overrides;
 };
 
-// Throws Error(kConfig) if the file cannot be read or lists no mixer, and with the place of a line
-// whose name is not made of letters, digits, "_", "-" and "." (it becomes a directory) or comes
-// back after another, or which changes something else.
+// Throws Error(kConfig) if the file cannot be read or lists no mixer, and with the place of a bad
+// line: its name has other characters than letters, digits, "_", "-" and "." (it becomes a
+// directory), the name's lines are not together, or it changes something else than a mixer.
 std::vector<ListedMixer> ReadMixerList(const std::string& file);
 
 }  // namespace syntra

@@ -15,8 +15,8 @@ struct SamplesForm {
   int columns = 80;      // at most
 };
 
-// The text with its gaps, and for each gap the true span and the model's; or the first half of a
-// text, followed by the second half from the data and from the model.
+// For models that fill gaps the text with its gaps, and for each gap the true span and the model's;
+// for others the first half of a text, then the second half from the data and from the model.
 std::string SamplesText(std::span<const ValidationSample> samples, const Tokenizer& tokenizer,
                         const SamplesForm& form);
 

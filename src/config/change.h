@@ -12,8 +12,8 @@
 namespace syntra {
 
 // Returns what a continued run does with a change of the field at `path`, such as "optimizer.beta1"
-// or "data.train[0]": the field's own option, or that of the innermost message around it that has
-// one, or REFUSED.
+// or "data.train[0]". That is the field's own option; without one, that of the innermost message
+// around it that has one; else REFUSED.
 Change ChangeOf(std::string_view path);
 
 // "path: before -> now" for each field that differs, grouped by what a continued run does with it.

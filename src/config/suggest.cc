@@ -83,8 +83,8 @@ std::vector<NamedField> OfUsualKinds(std::vector<NamedField> fields) {
   return fields;
 }
 
-// A message may lie in many places, such as one for all layers and one for each in a list of them:
-// the paths of a field where it lies the least deep.
+// The paths of each field in the place where it lies the least deep. A message may lie in many
+// places: for instance once for all layers, and once for each layer of a list.
 std::vector<std::string> Shallowest(const std::vector<NamedField>& fields) {
   const auto depth = [](const NamedField& field) { return std::ranges::count(field.path, '.'); };
   std::map<const FieldDescriptor*, int64_t> least;

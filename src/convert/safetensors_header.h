@@ -41,9 +41,9 @@ struct SafetensorsHeader {
 };
 
 // `file` is the whole file. Throws Error(kCheckpoint), saying what is wrong, for anything that the
-// format does not allow: a header that is longer than the file or kMaxBytes, JSON of another form,
-// a name twice, a type that is not read, a shape that does not take up its bytes, bytes outside the
-// file, of two tensors or of none.
+// format does not allow. Headers: longer than the file or kMaxBytes, JSON of another form, a name
+// twice, a type that is not read, a shape of another size than its bytes. Bytes: outside the file,
+// of two tensors, of none.
 SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file);
 
 // The first bytes of a file with these tensors and this metadata; `header.bytes` is not looked at.

@@ -15,9 +15,9 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kLarge = 2 * kHugePage;
 
-// Takes the pages of a large buffer now, by all threads, instead of one by one inside the first
-// step: there a thread that waits for the system to clear a page makes all others wait. Huge pages
-// save TLB misses on the streaming kernels. Either is a hint that the system may decline.
+// Takes the pages of a large buffer now, by all threads. In the first step they would come one by
+// one, and a thread that waits for the system to clear a page would make all others wait. Huge
+// pages save TLB misses on the streaming kernels. Either is a hint that the system may decline.
 void TakePages(std::byte* data, size_t bytes) {
   madvise(data, bytes, MADV_HUGEPAGE);
 #ifdef MADV_POPULATE_WRITE

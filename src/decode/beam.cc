@@ -3,13 +3,15 @@
 // ends it included, has the score log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016,
 // "Google's Neural Machine Translation System", without coverage).
 //
-// Each step looks at the 2 * size best continuations of an input's beginnings: those that end go to
+// Each step looks at the 2 * size best continuations of an input's beginnings. Those that end go to
 // the finished outputs, of which the best `size` are kept; the best `size` others go on. An input
-// is done when the best score that its most probable beginning could still have, at the longest
-// length, is below the worst finished output that is kept; T5 asks for one finished output, this
-// for as many as are wanted. T5 goes on until all inputs of a batch are done, which cannot change
-// their best outputs, and its longest length follows from the longest input of a batch; here it is
-// the session's, so that an output does not depend on its neighbours.
+// is done when its most probable beginning can no longer reach, even at the longest length, the
+// score of the worst finished output that is kept.
+//
+// Differences from T5: it waits for one finished output, this for as many as are wanted. It goes on
+// until all inputs of a batch are done, which cannot change their best outputs. Its longest length
+// follows from the longest input of a batch; here it is the session's, so that an output does not
+// depend on its neighbours.
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot-product attention to the positions nearby, with T5's relative bias: position p reads the keys
-// p + d k with d the dilation and |k| < radius, causal those with k <= 0 (sliding and dilated
-// windows, Beltagy et al. 2020, section 3.1). Global tokens, the first of a row, read and are read
-// by all; what they read, they may read by projections of their own.
+// Dot-product attention to the positions nearby, with T5's relative bias (sliding and dilated
+// windows, Beltagy et al. 2020, section 3.1). With dilation d, position p reads the keys p + d k
+// for |k| < radius; if causal, for k <= 0 alone. The first tokens of a row can be global: they read
+// all positions, perhaps by projections of their own, and all positions read them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -42,10 +42,11 @@ class Performer final : public FeatureAttention {
     return Cast(scope, features, scope.TypeOf(rows.x).dtype);
   }
 
-  // exp(w . x - |x|^2 / 2) for products w . x [B, T, H, F]. What has a factor in common is divided
-  // by its largest exp(w . x), as in the authors' code: the features of a query, and those of all
-  // keys if every query reads all. It cancels in the division of the sums, but for what is added
-  // here. What is the same for all features is summed before it is added to them.
+  // exp(w . x - |x|^2 / 2) for products w . x [B, T, H, F]. As in the authors' code, the features
+  // of a query, and those of all keys if every query reads all, are divided by the largest
+  // exp(w . x) among them. This factor cancels in the division of the sums, but not in the epsilon
+  // that is added here. Terms that are the same for all features are summed before they are added
+  // to them.
   Value Exponentials(const Scope& scope, Value products, Value x, const Rows& rows) const {
     const Value in_heads = InHeads(scope, x, heads());
     const Shape shape = scope.TypeOf(in_heads).shape;

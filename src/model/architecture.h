@@ -79,7 +79,7 @@ class Architecture {
   virtual InputReading input_reading(const Model& model) const = 0;
   // Records what steps read of the inputs; not called with kSteps. Program inputs, i32: with
   // kEncoder, encoder_ids and encoder_segments [inputs, input_length]; with kPrefill, the decoder's
-  // tensors of a batch, [rows, PrefillLength], which hold the slots of an input and the slot of the
+  // tensors of a batch, [rows, PrefillLength]. These hold the slots of an input and the slot of the
   // token that must follow it.
   virtual void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
                             const MixerState& state) const;

@@ -35,9 +35,9 @@ class Model {
   // start i32 [1].
   StackStep ReadStep(const Scope& root, int64_t rows) const;
 
-  // The matrix of the output layer [V, D], or [classes, D], and the factor on its logits: the
-  // embedding and D^-1/2 when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1). The
-  // factor is 1 as well for scaled embeddings, which start smaller by as much.
+  // The matrix of the output layer, [V, D] or [classes, D], and the factor on its logits. If tied
+  // (T5 v1.0) they are the embedding and D^-1/2, otherwise (v1.1) a matrix of its own and 1. For
+  // scaled embeddings, which start smaller by D^-1/2, the factor is 1, too.
   Value OutputTable(const Scope& root) const;
   double LogitScale() const;
   // The id for which row 0 of the matrix stands: 0 with tokens, 1 with classes, since 0 is padding.

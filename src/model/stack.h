@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An encoder or a decoder: its layers one after another, for whole sequences and for steps of
-// decoding. Its sublayers add to a residual stream; absolute positions are added to the embedded
-// tokens or before each step of a recurrence, and a relative position bias is common to the layers
-// (T5, Raffel et al. 2020).
+// decoding. Its sublayers add to a residual stream. Absolute positions are added to the embedded
+// tokens, or before each step of a recurrence. The layers share a relative position bias (T5,
+// Raffel et al. 2020).
 #pragma once
 
 #include <memory>

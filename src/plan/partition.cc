@@ -65,8 +65,8 @@ BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
   return {batch, per_rank, micro};
 }
 
-// The places of a step are filled in the order of their reversed bits (0, 4, 2, 6, 1, ...), so that
-// in any power-of-two share of neighbouring places lengths are spread evenly.
+// The places of a step are filled in the order of their reversed bits (0, 4, 2, 6, 1, ...). So any
+// power-of-two share of neighbouring places has short and long micro-batches.
 std::vector<int64_t> BatchPartition::MixedMicroBatches(int rank) const {
   const int bits = std::bit_width(static_cast<uint64_t>(micro_batches() - 1));
   const auto reversed = [&](int64_t place) {

@@ -90,8 +90,8 @@ struct StepPrediction {
 
 StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// The time of a step on one GPU, or of one rank on all cores of a node, with the rows that the
-// layout gives to it, divided by the predicted time of a step in the layout. 1 with one rank.
+// How much of its speed alone a rank keeps in the layout: the time of a step with its rows on one
+// GPU, or on all cores of a node, divided by the predicted time in the layout. 1 with one rank.
 double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
 // How many seconds the work on the summed buckets waits for their sums. The work begins after the

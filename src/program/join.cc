@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins calls that multiply the same value with different parameters (Op::joint): a layer's
-// queries, keys and values, and the keys and values that it makes of the encoder's output; across
-// regions, those of all decoder layers. One large product runs faster than several small ones,
-// reads the value once, and its gradient is one sum in f32 instead of several that are rounded.
+// queries, keys and values, and the keys and values that it computes from the encoder's output. If
+// joined across regions, the latter are those of all decoder layers. One large product runs faster
+// than several small ones and reads the value once, and its gradient is one sum in f32 instead of
+// several that are rounded.
 //
 // Calls are joined only if all that reads their results takes columns, so that the results are
 // columns of one matrix and nothing is copied.

@@ -21,10 +21,10 @@ class Ranges {
   std::vector<Range> ranges_;
 };
 
-// Offsets that are taken for a time, from one instruction to another, both included. A segment tree
-// over the instructions. Its nodes keep unions of offsets rather than single allocations, and those
-// are few where the arena is packed well: so placing n allocations takes about n log n steps,
-// though many are alive at once.
+// Offsets that are taken for a time, from one instruction to another, both included. It is a
+// segment tree over the instructions. Its nodes keep unions of offsets rather than single
+// allocations. Where the arena is packed well these are few, so placing n allocations takes about
+// n log n steps, though many are alive at once.
 class Occupancy {
  public:
   explicit Occupancy(size_t instructions);

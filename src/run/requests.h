@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that this rank of a run has received: by signals, by a time limit and, on rank 0, by
-// the files STOP and SAVE and by the end of the scheduler's job. Ranks that work together combine
-// their requests in a collective; where they work apart, a file tells the others.
+// The requests that this rank of a run has received, by signals, by a time limit and, on rank 0, by
+// the files STOP and SAVE and the end of the scheduler's job. Ranks that work together combine
+// their requests in a collective; while they work apart, a file tells the others.
 #pragma once
 
 #include <cstdlib>
@@ -23,8 +23,8 @@ double SecondsLeftInJob(const char* end_time = std::getenv("SLURM_JOB_END_TIME")
 //
 // From one look to the next there are at most a step and a save, and a run that stops makes both
 // once more. Every process has seen either a save or the load of a checkpoint in such a gap. So the
-// reserve is twice the longest gap, and a margin for the launcher and for schedulers that are not
-// exact to the second; but at most half of the job, so that a short job makes progress.
+// reserve is twice the longest gap, plus a margin for the launcher and for schedulers that are not
+// exact to the second. It is at most half of the job, so that a short job makes progress.
 double SecondsKeptForSaving(double job_seconds, double longest_gap);
 
 struct RequestOptions {

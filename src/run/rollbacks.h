@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a run that had diverged went back to an earlier checkpoint, and what follows for its
-// data: from there on it takes other batches, so that it does not come to the same place again.
+// How often a run that had diverged went back to an earlier checkpoint, and which batches it takes
+// since then: other ones, so that it does not come to the same place again.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 // does nothing holds its machines until someone looks.
 //
 // The process is in exactly one phase at any time, and each phase has a time limit (README.md lists
-// them). When a limit has passed, the watchdog's thread writes to the rank's log and to stderr
-// which rank hangs in which phase, then the stacks of all threads, then which ranks did not report,
-// on which hosts, and ends the process with code 7 (kPeerLost). That takes at most `gather` + 5 s,
+// them). When a limit has passed, the watchdog's thread writes to the rank's log and to stderr:
+// which rank hangs in which phase, the stacks of all threads, and which ranks on which hosts did
+// not report. Then it ends the process with code 7 (kPeerLost). That takes at most `gather` + 5 s,
 // whatever hangs.
 //
 // A rank that fails while it writes a checkpoint finishes that first, and leaves a file for the

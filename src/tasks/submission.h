@@ -24,10 +24,10 @@ std::span<const Benchmark> Benchmarks();
 // left out.
 using LackingRows = std::map<std::string, int64_t>;
 
-// Packs the files of each benchmark that lie in `directory` into <benchmark>.zip there, and logs
-// what a full submission still needs: a run that learns some of the tasks gives an archive with
-// their files, to be joined with those of other runs; a file with `lacking` rows is not whole. A
-// benchmark without files gets none.
+// Packs the files of each benchmark that lie in `directory` into <benchmark>.zip there; a benchmark
+// without files gets none. Logs what a full submission still needs: a run that learns some of the
+// tasks gives an archive with their files alone, to be joined with those of other runs, and a file
+// with `lacking` rows is not whole.
 void ZipSubmissions(const Path& directory, const LackingRows& lacking = {});
 
 }  // namespace syntra

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The best checkpoint of each task of a finetuning run, as `<run>/best/<task>/step-NNNNNNNNNN`:
-// hard links to the run's checkpoint, which so outlives the pruning of older ones and takes no
-// space while it is there anyway.
+// hard links to the run's checkpoint. So it outlives the pruning of older ones, and takes no space
+// as long as the run keeps it anyway.
 #pragma once
 
 #include <cstdint>

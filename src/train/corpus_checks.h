@@ -28,8 +28,8 @@ class CorpusChecks {
   std::string CheckValidation(const std::optional<Tokenizer>& tokenizer);
   std::string CheckFirst() const;
   // The corpora must have been checked with a tokenizer. Shards of a directory that the user named
-  // are made again if they do not do, but not in silence: another run may be waiting for the ones
-  // that are there.
+  // are made again if they cannot be used. A warning says so, since another run may be waiting for
+  // those that are there.
   CheckResult CheckShards() const;
   // Where the index beside the shards is that of the checkpoint's run, the corpus must be the one
   // it lists: otherwise files would be tokenized, only to be refused.

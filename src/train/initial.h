@@ -21,11 +21,11 @@ struct InitialModel : StoredParameters {
   std::optional<std::string> tokenizer;  // the SentencePiece model's bytes
 };
 
-// What checkpoint.initial_kept_in holds or, where that is nothing yet, what checkpoint.initial
-// names: a model of any format (convert/formats.h), of checkpoints what OpenNewest finds, or a
-// single HDF5 file of tensors. Throws Error(kCheckpoint) for anything else, Error(kConfig) if a
-// checkpoint of another checkpoint.initial is kept. nullopt if the field is not set, or the run
-// directory has checkpoints, from which the run continues.
+// Opens what checkpoint.initial_kept_in holds or, if that is nothing yet, what checkpoint.initial
+// names: a model of any format (convert/formats.h), which for checkpoints is what OpenNewest finds,
+// or a single HDF5 file of tensors. Throws Error(kCheckpoint) for anything else, and Error(kConfig)
+// if a checkpoint of another checkpoint.initial is kept. nullopt if the field is not set, or if the
+// run directory has checkpoints, from which the run continues.
 std::optional<InitialModel> InitialOf(const Config& config);
 
 // Keeps `opened`, which is InitialOf(config), in checkpoint.initial_kept_in, if that is set and
@@ -46,9 +46,9 @@ std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened
 // none.
 std::optional<StoredModel> OpenForeign(const Path& path);
 
-// The configuration of the model that the run continues with or starts from: of its newest
-// checkpoint or, where it has none, of `initial`, which is InitialOf(config). nullopt if there is
-// none, or it is a file that holds tensors alone.
+// The configuration of the model with which the run continues or starts: that of its newest
+// checkpoint or, if it has none, that of `initial`, which is InitialOf(config). nullopt if there is
+// no such model, or it is a file that holds tensors alone.
 std::optional<Config> ConfigOfStart(const Config& config,
                                     const std::optional<InitialModel>& initial);
 

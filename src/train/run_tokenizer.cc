@@ -12,9 +12,9 @@
 namespace syntra {
 namespace {
 
-// The tokenizer of the newest checkpoint in which it is not damaged, since all checkpoints of a run
-// hold the same; their other files are not looked at. nullopt if the newest that can be read has
-// none.
+// The tokenizer of the newest checkpoint in which it is not damaged. All checkpoints of a run hold
+// the same one, so their other files are not looked at. nullopt if the newest checkpoint that can
+// be read has none.
 std::optional<Tokenizer> TokenizerIn(const std::vector<Path>& newest_first, int32_t extra_ids) {
   std::string reasons;
   for (const Path& checkpoint : newest_first) {

@@ -8,9 +8,9 @@
 
 namespace syntra {
 
-// Opens the SentencePiece model that data.tokenizer names. Where it names none, opens the one in
-// the newest checkpoint of the run directory or, if that has no checkpoints, in the newest of
-// checkpoint.initial: checkpoints hold their tokenizer. `initial` is the model of
+// Opens the SentencePiece model that data.tokenizer names. If it names none, opens that of the
+// newest checkpoint in the run directory, since checkpoints hold their tokenizer; if there are no
+// checkpoints, that of the newest checkpoint of checkpoint.initial. `initial` is the model of
 // checkpoint.initial, if it has been opened. Throws Error(kConfig) if none of them has a tokenizer,
 // and as Tokenizer does.
 Tokenizer OpenTokenizer(const Config& config,

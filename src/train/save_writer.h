@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the checkpoints of a run, one at a time, while it trains or waits: rank 0 all of the state
-// or, where ranks share it, each rank its own part, which rank 0 then commits together.
+// Writes the checkpoints of a run, one at a time, while it trains or waits. Rank 0 writes all of
+// the state; if ranks share it, each rank writes its own part, and rank 0 commits them together.
 #pragma once
 
 #include <cstdint>

@@ -37,9 +37,9 @@ struct TaskData {
 // As a model learns them; `first_class`: TaskData::first_class.
 std::vector<TextPair> PairsOf(std::span<const TaskExample> examples, int32_t first_class);
 
-// Whether these tasks of a configuration can be learned, as far as can be known without reading
-// them through: files for training and validation are there and begin with examples, and the model
-// has their classes. Throws as FinetuningData::Read.
+// Checks whether these tasks of a configuration can be learned, as far as that can be known without
+// reading them through: files for training and validation are there and begin with examples, and
+// the model has their classes. Throws as FinetuningData::Read.
 void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks);
 
 // The tasks of a configuration with their validation splits, each cut to the first

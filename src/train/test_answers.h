@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answers to the tasks' test splits, which a finetuning run gives at its end: files of
-// predictions, what the benchmarks take as a submission, and metrics where a split's files hold the
+// predictions, submissions to the benchmarks, and metrics of the splits whose files hold the
 // expected answers.
 #pragma once
 

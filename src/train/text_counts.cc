@@ -20,8 +20,8 @@ TextCounts CountsOf(const std::string& decoded) {
   return {.words = std::ssize(SplitAtSpace(text)), .bytes = std::ssize(text)};
 }
 
-// The token before a row's first target, or 0 where there is none: of the row itself or, as rows
-// are cut from the documents one after another, the last one of the row before, which is `last`.
+// The token before a row's first target, or 0 if there is none. If the row itself has none, it is
+// the last token of the row before, `last`: rows are cut from the documents one after another.
 int32_t TokenBefore(const Batch& batch, int64_t row, int32_t last) {
   const std::span<const int32_t> targets = batch.Row("targets", row);
   const auto first = std::ranges::find_if(targets, [](int32_t id) { return id > 0; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad's passes over queries and keys on Hopper GPUs, in one: for heads of 64 columns in
-// bf16 whose scores are products of queries and keys or of u and positions, perhaps with a bias and
-// a table, and for up to 512 queries.
+// attention_grad in one pass over queries and keys, on Hopper GPUs, in bf16 for heads of 64 columns
+// and up to 512 queries. Scores are products of queries and keys or of u and positions, perhaps
+// with a bias and a table.
 #pragma once
 
 #include "kernels/cuda/attention/grad.h"

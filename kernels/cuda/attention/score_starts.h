@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scores start with on Hopper GPUs in a call of one product with a table that has the scores'
-// rows and columns: the sum of bias and table, which is the same for all examples. Once per call it
-// is rounded to bf16 and written tile by tile in the order of a warp's registers. So a lane loads
-// its part of a tile by four accesses of 16 bytes, instead of one for each element or two of the
-// table and more for the bias, and half as many bytes pass through the second-level cache.
+// The sum of bias and table, with which scores start. It is the same for all examples, if the table
+// has the scores' rows and columns. On Hopper GPUs, in calls of one product, it is written once per
+// call, in bf16, tile by tile in the order of a warp's registers. So a lane loads its part of a
+// tile by four accesses of 16 bytes instead of one for each element or two, and half as many bytes
+// pass through the second-level cache.
 //
 // All kernels of such a call must start with the same numbers, because the backward pass recomputes
 // P from the forward pass's log_sum_exp. Those that do not load these tiles round as they do.

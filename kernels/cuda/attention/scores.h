@@ -26,9 +26,9 @@ __device__ __forceinline__ float Exponential(float score, float offset) {
   }
 }
 
-// The operands of one side of the scores, queries or keys: those whose products are summed to the
-// scores (`dot` and `dense`), those whose products are multiplied with each other (`a` and `b`),
-// and `value`, whose products are the gradients of the probabilities.
+// The operands of one side of the scores, which is queries or keys. The products of `dot` and of
+// `dense` are added to the scores, those of `a` and `b` are first multiplied with each other, and
+// those of `value` are the gradients of the probabilities.
 template <typename T>
 struct Side {
   Source<T> dot, dense, a, b, value;

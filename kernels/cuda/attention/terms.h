@@ -51,9 +51,9 @@ struct Terms {
   int64_t block, blocks_read, block_heads;
   // The examples to compute: their number, then their indices in ascending order; null: all.
   const int32_t* examples = nullptr;
-  // Set by PreparedTerms (scores.h): rows of type T, padded with zeros to multiples of 16
-  // bytes: the columns of `positions`, [H or 1, N, width], and for each position n the unit vectors
-  // (one-hot) of n mod Na and n div Na, [Na * Nb, width]. Ranges of segments, [B, chunks of rows].
+  // Set by PreparedTerms (scores.h). Rows of type T, padded with zeros to multiples of 16 bytes:
+  // the columns of `positions`, [H or 1, N, width]; for each position n the unit vectors (one-hot)
+  // of n mod Na and of n div Na, [Na * Nb, width]. Ranges of segments, [B, chunks of rows].
   const T *position_rows = nullptr, *a_units = nullptr, *b_units = nullptr;
   bool table_in_pairs = false;  // even columns of the table begin at multiples of 8 bytes
   const SegmentRange *query_ranges = nullptr, *key_ranges = nullptr, *prefix_ranges = nullptr;
@@ -244,9 +244,9 @@ struct Backward {
   bool accumulate[kGradientOutputCount];
 };
 
-// A grid for `items` pieces of a call's work (ForItems). If there is a list of examples, whose
-// length only the device knows, the grid has no more blocks than run at once on an H100, so that it
-// ends at once if the list is empty.
+// A grid for `items` pieces of a call's work (ForItems). Only the device knows how long a list of
+// examples is. With one the grid has no more blocks than run at once on an H100, so that it ends at
+// once if the list is empty.
 template <typename T>
 Grid ItemGrid(const Terms<T>& terms, int64_t items, size_t shared_bytes) {
   constexpr int64_t kMostBlocks = 2 * kTunedMultiprocessors;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad's passes over queries and over keys on Hopper GPUs: for heads of 64 columns in
-// bf16 whose scores are products of queries and keys, of u and positions, or sums of both, perhaps
-// with a bias and a table.
+// attention_grad's passes over queries and over keys on Hopper GPUs, in bf16 for heads of 64
+// columns. Scores are products of queries and keys, of u and positions, or both, perhaps with a
+// bias and a table.
 #pragma once
 
 #include "kernels/cuda/attention/grad.h"
