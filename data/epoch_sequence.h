@@ -18,7 +18,7 @@ namespace syntra {
 
 // Where an epoch begins in the sequence.
 struct EpochStart {
-  int64_t epoch = 0, first = 0;  // its number; its first item
+  int64_t epoch = 0, first = 0;  // the epoch's number; the number of its first item
   friend bool operator==(const EpochStart&, const EpochStart&) = default;
 };
 

@@ -22,7 +22,7 @@ namespace syntra {
 class MixtureConfig;
 
 struct MixtureRates {
-  int64_t limit = 0;       // of a source's examples in its rate; 0: none
+  int64_t limit = 0;       // most examples of a source that count for its rate; 0: all
   double temperature = 1;  // above 0; the larger, the more alike the rates
 
   static MixtureRates From(const MixtureConfig& config);

@@ -13,7 +13,7 @@ namespace syntra {
 
 // The text that a tokenizer is trained on.
 struct TokenizerText {
-  std::string source;   // names it in errors
+  std::string source;   // names the text in errors
   std::string lines{};  // every document, and a newline after each
   int64_t documents = 0;
 

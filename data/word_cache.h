@@ -68,7 +68,7 @@ class WordCache {
   WordTable words_;
   uint64_t new_words_ = 0;
   // The state of the text being encoded:
-  size_t id_count_ = 0;  // the others of the vector are room
+  size_t id_count_ = 0;  // how many of the vector are ids; the rest is room
   float sum_ = 0;        // the score of its first summed_ ids
   size_t summed_ = 0;
   double magnitude_ = 0;  // at least that of the sum of all ids

@@ -60,8 +60,8 @@ struct alignas(64) Word {
   WordKey key;
   std::array<int32_t, kMostIds> ids{};
   uint32_t id_count = 0;
-  float largest_sum = 0;  // before the word, in magnitude, at which its ids are these
-  float magnitude = 0;    // of its own score
+  float largest_sum = 0;  // largest magnitude of the sum before the word at which these are its ids
+  float magnitude = 0;    // of the word's own score
 };
 static_assert(sizeof(Word) == 64);
 
@@ -96,7 +96,7 @@ class WordTable {
     return words()[slot];
   }
 
-  Buffer memory_;  // zeros are empty slots; a power of two of them
+  Buffer memory_;  // a power of two of slots; zeros are an empty one
   size_t size_ = 0;
 };
 

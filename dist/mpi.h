@@ -59,7 +59,7 @@ class MpiCommunicator final : public Communicator {
     const Shares& shares;  // in bytes
     int64_t start;         // of the piece inside its share
     int64_t piece;
-    const PeerMemory* exposed;  // if the vector is; null: it moves through the slots
+    const PeerMemory* exposed;  // the vector, if it is exposed; null: it moves through the slots
 
     std::byte* At(int owner) const { return data + shares.begin(owner) + start; }
     int64_t Length(int owner) const;
@@ -95,7 +95,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm group_ = MPI_COMM_NULL;
   MPI_Comm peers_ = MPI_COMM_NULL;  // the ranks with the same place in every group
   int rank_ = 0, size_ = 1, rank_on_host_ = 0, ranks_on_host_ = 1;
-  int local_ = 0, locals_ = 1;  // place in the group, its size
+  int local_ = 0, locals_ = 1;  // this rank's place in the group; the group's size
   int groups_ = 1;
   int64_t piece_bytes_ = 0;
   int64_t turn_ = 0;  // which of the two buffers the next chunk uses

@@ -91,7 +91,7 @@ class Backward {
 
   Dimensions z_;
   DType dtype_;
-  HeadRows y_rows_;                           // and those of dy
+  HeadRows y_rows_;                           // of y and of dy
   HeadRows gradients_[kGradientOutputCount];  // of activations
   bool wants_[kGradientOutputCount];
   bool accumulate_[kGradientOutputCount] = {};

@@ -27,7 +27,7 @@ struct FourierCall {
   int64_t rows() const { return std::min(length, period / 2 + 1); }
 
   int64_t batch, length, width, period;
-  int64_t threads = ThreadCount();  // that it has memory for
+  int64_t threads = ThreadCount();  // for which it has memory
   float factor;
   DType dtype;
   bool accumulate;

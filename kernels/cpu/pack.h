@@ -40,7 +40,7 @@ struct PanelPacking {
   bool transposed;       // B is stored as [n, k]
   DType stored, packed;  // f32 is rounded if packed as bf16
   int64_t stride = 0;    // elements from one stored row to the next; 0: rows are dense
-  int64_t whole_k = 0;   // if this is some rows of a larger B: how many that has; 0: it is all
+  int64_t whole_k = 0;   // rows of the B of which these are some; 0: these are all
   bool fill = false;     // whether rows of zeros complete the last block; always in kSquares
   PanelLayout layout = PanelLayout::kRows;  // if `transposed`, kRows
 

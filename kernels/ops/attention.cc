@@ -135,7 +135,7 @@ void Gradient(GradientRule& rule) {
 // How many of `count` rows from `first` on are in steps of `step` from `row`.
 int64_t CountInSteps(int64_t first, int64_t count, int64_t row, int64_t step) {
   if (count <= 0) return 0;
-  const int64_t before = ((row - first) % step + step) % step;  // to the first of them
+  const int64_t before = ((row - first) % step + step) % step;  // rows to the first one of them
   return before < count ? (count - before - 1) / step + 1 : 0;
 }
 

@@ -16,11 +16,11 @@ namespace syntra {
 struct SaveOptions {
   int keep = 2;                 // newest scheduled checkpoints kept; at least 2
   int64_t milestone_every = 0;  // positive multiples of this step are kept for good; 0: none
-  SaveSchedule schedule = {};   // of checkpoints outside it, the newest is kept, too
+  SaveSchedule schedule = {};   // the newest checkpoint outside it is kept, too
   // Bound of a shard; a larger tensor has a shard of its own.
   int64_t shard_bytes = int64_t{512} << 20;
   bool verify = true;  // read everything back before committing
-  bool log = true;     // the checkpoint's path, and how long it took
+  bool log = true;     // whether to log the checkpoint's path, and how long the save took
   // Called when all is written, before the checkpoint gets its name. An exception that it throws
   // ends the save.
   std::function<void()> before_commit = {};

@@ -9,7 +9,7 @@
 namespace syntra {
 
 struct FileTask {
-  int64_t bytes;  // that it reads or writes
+  int64_t bytes;  // how many the task reads or writes
   std::function<void()> run;
 };
 

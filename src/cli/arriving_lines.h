@@ -35,7 +35,7 @@ class ArrivingLines {
 
   int descriptor_;
   std::string text_;     // read, but not yet taken
-  size_t taken_ = 0;     // of it, by lines
+  size_t taken_ = 0;     // bytes of `text_` that lines have taken
   size_t searched_ = 0;  // where a newline may still be
   int64_t number_ = 0;   // lines taken
   bool ended_ = false;

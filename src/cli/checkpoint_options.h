@@ -25,7 +25,7 @@ struct LoadedModel {
   int64_t step = 0;
   Config config;
   Path prepared;                       // where the token shards of its data go; empty: nowhere
-  std::optional<Tokenizer> tokenizer;  // if the purpose needs it
+  std::optional<Tokenizer> tokenizer;  // empty if the purpose needs none
   std::shared_ptr<Backend> backend;
   std::unique_ptr<EvaluationReplica> replica;
 };

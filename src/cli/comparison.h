@@ -13,7 +13,7 @@
 namespace syntra {
 
 struct MixerResult {
-  std::string name, model;  // as it is listed; described in a few words
+  std::string name, model;  // the listed name; a description in a few words
   int64_t parameters = 0;
   double flops_per_step = 0;
   double planned_bytes = 0;           // of one rank's memory

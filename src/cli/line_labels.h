@@ -11,7 +11,7 @@
 namespace syntra {
 
 struct LineLabelsForm {
-  std::string task;   // whose labels; empty: those of the only one
+  std::string task;   // the task whose labels are given; empty: the model's only task
   bool json = false;  // with the log-probabilities of all labels
 };
 

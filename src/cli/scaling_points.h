@@ -29,7 +29,7 @@ struct ScalingPoint {
   int64_t saves = 0;
   RunCost cost;       // of the run's steps and saves
   double memory = 0;  // that the ranks of one GPU or node hold together
-  bool fits = true;   // into it, as far as it is known
+  bool fits = true;   // whether that fits into the GPU or node, as far as it is known
 
   std::string unit() const { return cluster.has_gpus() ? "GPU" : "core"; }
 };

@@ -26,7 +26,7 @@ struct ScoredLine {
   std::string input;
   std::vector<std::string> targets;
   std::vector<double> log_probabilities;  // of each target
-  std::string error;                      // if it cannot be scored
+  std::string error;                      // why the line cannot be scored; else empty
 };
 
 // Turns lines into requests.

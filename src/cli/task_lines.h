@@ -62,7 +62,7 @@ class TaskLines {
   const Tokenizer& tokenizer_;
   const TextTemplate& template_;
   std::vector<std::string> fields_;  // each once, in the template's order
-  std::vector<size_t> places_;       // which of them each of the template's fields is
+  std::vector<size_t> places_;       // for each of the template's fields, which of `fields_` it is
   int64_t input_length_, cut_ = 0;
 };
 

@@ -44,7 +44,7 @@ Config ReadUnchecked(std::span<const std::string> files, std::span<const std::st
 // Text that lies below all files: the configuration of a model that a run starts from, whose kinds
 // of mixers are kept.
 struct BaseConfig {
-  std::string source;  // names it in errors
+  std::string source;  // names the text in errors
   std::string text;
 };
 Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files,

@@ -22,7 +22,7 @@ struct StoredParameters {
   std::unique_ptr<TensorSource> parameters;
   // The optimizer's state, by the names in a checkpoint ("optimizer/..."); nullptr: there is none.
   std::unique_ptr<TensorSource> optimizer;
-  int64_t optimizer_steps = 0;  // that it has made
+  int64_t optimizer_steps = 0;  // how many the optimizer has made
 };
 
 struct StoredModel : StoredParameters {

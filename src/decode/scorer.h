@@ -40,7 +40,7 @@ class Scorer {
   TrainedModel model_;
   DecodeSettings settings_;
   std::unique_ptr<Executable> program_;  // of the sizes that were used last
-  BatchShape shape_;                     // its own
+  BatchShape shape_;                     // of the program
   int64_t targets_per_input_ = 0;
 };
 

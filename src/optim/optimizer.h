@@ -21,8 +21,8 @@ struct StateTensor {
   const Parameter* parameter;
   std::string name;  // "optimizer/<parameter>/row"
   Shape shape;
-  std::vector<ElementRange> held;  // of its elements, row-major; one after the other
-  int64_t offset = 0;              // of these, in elements
+  std::vector<ElementRange> held;  // ranges of its elements, row-major; one after the other
+  int64_t offset = 0;              // where they begin, in elements
 
   // The elements that an optimizer of these ranges of the arena of parameters holds.
   std::vector<ElementRange> HeldOf(std::span<const ElementRange> arena) const;

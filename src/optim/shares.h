@@ -18,7 +18,7 @@ enum class UpdateGrain { kElement, kTensor };
 // A bucket of the arena of parameters, and which part of it each rank updates.
 struct SharedBucket {
   ElementRange elements;
-  Shares shares;  // of these
+  Shares shares;  // of the bucket's elements
 };
 
 // The buckets in which gradients are summed (ParameterStore::Buckets), shared by `ranks` ranks.

@@ -21,7 +21,7 @@ std::vector<LiveBlock> AliveAtPeak(const TrainingPlan& plan);
 
 // The parameters that a rank updates, and whose optimizer state it keeps.
 struct ShareSizes {
-  std::vector<std::string> parameters;  // their names, with "[begin, end)" where it is not all
+  std::vector<std::string> parameters;  // names, with "[begin, end)" if the rank has a part of one
   int64_t updated = 0;                  // of their elements
   double optimizer_bytes = 0;
 };

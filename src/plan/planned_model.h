@@ -23,8 +23,8 @@ DType ActivationType(TrainConfig::Precision precision);
 struct PlannedTensor {
   std::string name;                // "parameters/<name>", "optimizer/..."
   TensorType type;                 // of the whole tensor, f32
-  std::vector<ElementRange> held;  // of its elements, row-major
-  int64_t offset = 0;              // of these, one after the other, in the rank's arena
+  std::vector<ElementRange> held;  // the elements that the rank holds, row-major
+  int64_t offset = 0;              // where they begin in the rank's arena, one after the other
 
   bool whole() const { return CountOf(held) == type.shape.size(); }
 };

@@ -14,8 +14,8 @@ namespace syntra {
 // Where a value lies.
 struct Place {
   Value holder;        // the value whose memory it shares, or itself
-  int64_t column = 0;  // of the holder's memory, where it begins
-  int64_t pitch = 0;   // if it is columns of a matrix: how many that has (TensorType::pitch)
+  int64_t column = 0;  // of the holder's memory: where the value begins
+  int64_t pitch = 0;   // columns of the matrix of which it is some (TensorType::pitch)
 
   // The type of the memory of a holder of values of `type`.
   TensorType MemoryOf(const TensorType& type) const;

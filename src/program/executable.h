@@ -140,7 +140,7 @@ class Executable {
   Buffer inputs_, constants_;
   TransientBuffer own_transients_;
   TransientBuffer& transients_;
-  std::byte* transients_at_ = nullptr;  // where address_ takes them to be
+  std::byte* transients_at_ = nullptr;  // where the transients were when address_ was set
   std::vector<void*> address_;          // per value
   void* rounded_;                       // Arenas
   // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.

@@ -9,7 +9,7 @@
 namespace syntra {
 
 struct Allocation {
-  Value value;  // and those it holds; absent: workspace of `first`
+  Value value;  // the value, with those that it holds; absent: workspace of `first`
   size_t bytes = 0;
   size_t first = 0;  // instruction that writes it first
   size_t last = 0;   // instruction that reads it last

@@ -42,7 +42,7 @@ struct Program {
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
   size_t backward_begin = 0;             // instructions before it are the forward half
   double forward_flops = 0;              // as recorded; multiply-adds count 2
-  double recomputed_flops = 0;           // of these, those that the backward half repeats
+  double recomputed_flops = 0;           // of forward_flops, what the backward half repeats
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
   // FLOPs of a training program by the convention of MFU: multiply-adds count 2, the backward half

@@ -59,7 +59,7 @@ struct RunEvent {
   double time = 0;  // seconds since 1970; NaN if it is not known
   Json facts;       // the whole line
 
-  double seconds(const char* name = "seconds") const;  // 0 where it says none
+  double seconds(const char* name = "seconds") const;  // 0 if the event has none
 };
 
 // In the order in which they happened; none if there is no such file.

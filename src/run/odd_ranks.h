@@ -11,7 +11,7 @@ namespace syntra {
 
 struct OddRanks {
   std::string text;                // "rank 2 on node-b differs from the other 7"
-  std::vector<std::string> hosts;  // theirs, each once; empty: it is unknown which are right
+  std::vector<std::string> hosts;  // of the odd ranks, each once; empty: nobody knows who is right
 };
 
 // `digests` and `hosts`: of each rank; not all digests are equal. The ranks that differ from more

@@ -44,8 +44,8 @@ struct StepProgress {
   double tokens = 0;        // of this step, all ranks
   double flops = 0;         // of this step, all ranks, by the model's formula
   double seconds = 0;       // of this step, from its beginning to the next one's
-  double data_seconds = 0;  // of those, waiting for data
-  double sync_seconds = 0;  // of those, waiting for other ranks
+  double data_seconds = 0;  // of `seconds`, waiting for data
+  double sync_seconds = 0;  // of `seconds`, waiting for other ranks
 };
 
 // Rank 0 makes one.

@@ -29,11 +29,11 @@ struct RunHistory {
   // By name: metrics of tasks (cola/matthews), and the other values of evaluations and steps
   // (cola_invalid, grad_norm, learning_rate, seconds, tokens_per_second).
   std::map<std::string, Curve> metrics, curves;
-  double seconds = 0;                     // of all steps together
-  PhaseSeconds phases{};                  // of these; 0 where metrics.jsonl does not have them
+  double seconds = 0;     // of all steps together
+  PhaseSeconds phases{};  // of `seconds`, by phase; 0 if metrics.jsonl does not have them
   double tokens_per_second = 0, mfu = 0;  // over all steps; MFU is NaN where it is not known
   int64_t skipped = 0;                    // steps that were not finite
-  double skipped_seconds = 0;             // of `seconds`, theirs
+  double skipped_seconds = 0;             // of `seconds`, in skipped steps
   double last_time = NAN;                 // of the last line, in seconds since 1970
   int64_t damaged_lines = 0;              // that are not JSON with a step, and tell nothing
   // The rank that the others waited for in the last step, -1 if there is one rank; the seconds

@@ -14,10 +14,10 @@ struct LabelledRow {
   // are JSON texts.
   std::vector<std::string> label_values{};
   std::string label = "label";    // column or JSON field
-  std::string id = "index";       // the same of the id; without one, it is the row's number
+  std::string id = "index";       // likewise; without one the id is the row's number
   std::vector<Json> submitted{};  // as the server takes the labels; none: as the files write them
   std::string left_out{};         // a label whose rows are no examples: MNLI's "-"
-  std::string advice{};           // on a label that is none of these
+  std::string advice{};           // what to do about a label that is none of them
 };
 
 class LabelTask : public Task {

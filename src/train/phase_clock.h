@@ -41,7 +41,7 @@ class PhaseClock {
   };
   Device& device_;
   std::vector<Boundary> boundaries_;  // made once, for as many as a step has
-  size_t count_ = 0;                  // of them in this step
+  size_t count_ = 0;                  // how many boundaries this step has
 };
 
 }  // namespace syntra

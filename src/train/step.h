@@ -20,8 +20,8 @@ namespace syntra {
 
 // The facts that a rank shares with the others in each step.
 struct RankNote {
-  bool stop = false, save = false;  // its wishes
-  double data_seconds = 0;          // it waited for its batches
+  bool stop = false, save = false;  // what the rank asks for
+  double data_seconds = 0;          // how long the rank waited for its batches
 };
 
 // The outcome of a step, with sums over the global batch.

@@ -20,7 +20,7 @@ namespace syntra {
 struct TaskResult {
   std::string task;
   NamedValues values;
-  bool is_saved = true;  // whether its model is saved; else that cannot be kept as the best
+  bool is_saved = true;  // whether the model is saved; only then can it be kept as the best
 
   // The mean of the values, which decides which checkpoint is the best.
   double Score() const;

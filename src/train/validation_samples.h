@@ -13,7 +13,7 @@
 namespace syntra {
 
 struct ValidationSample {
-  int64_t example = 0;  // its number
+  int64_t example = 0;  // the number of the example
   // A text with gaps, which `target` fills; or the first half of a text, of which `target` is the
   // second half.
   DecodeRequest request;

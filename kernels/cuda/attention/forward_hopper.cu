@@ -76,7 +76,7 @@ static_assert(sizeof(HopperMemory<Kind<Table::kNone, 2>>) <= HopperSharedBytes(2
 
 constexpr int kMostProducts = 2;
 struct HopperCall {
-  MappedRows own[kMostProducts], keys[kMostProducts];  // of those that the call has
+  MappedRows own[kMostProducts], keys[kMostProducts];  // of the products that the call has
   MappedRows values;
   Forward<BFloat16> forward;
 };

@@ -55,7 +55,7 @@ struct BlockMemory {
 static_assert(sizeof(BlockMemory<kMostOperands>) <= HopperSharedBytes());
 
 struct SideCall {
-  MappedRows own[kMostOperands], passing[kMostOperands];  // those that the call has
+  MappedRows own[kMostOperands], passing[kMostOperands];  // of the operands that the call has
   Recomputation<BFloat16> work;
   int parts;  // of the batch, in this pass
 };
@@ -174,7 +174,7 @@ class Consumer {
  private:
   static constexpr bool kOfKeys = Pass::kOfKeys;
   static constexpr int kProducts = Pass::kProducts, kLast = kProducts - 1;
-  static constexpr int kValues = kProducts;  // the operand after those of the products
+  static constexpr int kValues = kProducts;  // the number of the operand V or dY, which comes last
   using WarpScores = Fragment[1][kFragments];
 
   __device__ __forceinline__ static void SetZero(Fragment (&sums)[kFragments]) {
