@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/reduction_blocks.h"
 #include "kernels/math/adafactor.h"
 #include "kernels/workspace.h"
 

@@ -5,7 +5,7 @@
 
 #include "kernels/converted.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/products.h"
+#include "kernels/cpu/gemm_batch.h"
 #include "kernels/matmul_call.h"
 #include "kernels/operands.h"
 

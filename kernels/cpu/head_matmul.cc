@@ -6,8 +6,8 @@
 
 #include "kernels/converted.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/gemm_batch.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/products.h"
 #include "kernels/operands.h"
 
 namespace syntra {

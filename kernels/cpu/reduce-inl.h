@@ -9,7 +9,7 @@
 #define SYNTRA_KERNELS_CPU_REDUCE_INL_H_
 #endif
 
-#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/reduction_blocks.h"
 #include "kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -10,7 +10,7 @@
 
 #include "kernels/algorithm_choices.h"
 #include "kernels/cuda/cublas.h"
-#include "kernels/cuda/trial.h"
+#include "kernels/cuda/kernel_trial.h"
 
 namespace syntra::gpu {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/algorithms.h"
 #include "kernels/cuda/cublas.h"
-#include "kernels/cuda/trial.h"
+#include "kernels/cuda/kernel_trial.h"
 
 namespace syntra::gpu {
 namespace {
