@@ -194,12 +194,14 @@ void TokenShard::CopyTokens(int64_t begin, std::span<int32_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
   SYNTRA_CHECK(begin >= 0 && begin + count <= token_count(), "tokens [{}, {}) of {}", begin,
                begin + count, token_count());
-  if (token_bytes_ == 4) {
-    std::memcpy(out.data(), tokens_ + begin * 4, out.size_bytes());
-    return;
+  const auto copy = [&]<typename Id>(const Id* ids) {
+    std::copy_n(ids + begin, out.size(), out.data());
+  };
+  if (token_bytes_ == 2) {
+    copy(reinterpret_cast<const uint16_t*>(tokens_));
+  } else {
+    copy(reinterpret_cast<const uint32_t*>(tokens_));
   }
-  const auto* from = reinterpret_cast<const uint16_t*>(tokens_) + begin;
-  std::copy_n(from, out.size(), out.data());
 }
 
 }  // namespace syntra
