@@ -11,7 +11,6 @@
 namespace syntra {
 
 const Parameter& ParameterStore::Declare(ParameterSpec spec) {
-  SYNTRA_CHECK(static_cast<int>(spec.axes.size()) == spec.shape.rank(), "axes of {}", spec.name);
   const int index = static_cast<int>(parameters_.size());
   SYNTRA_CHECK(index_.emplace(spec.name, index).second, "parameter {} is declared twice",
                spec.name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of a model's parameters: names, shapes, named axes, initial distributions, and where
-// each lies in the flat arenas of values, gradients and optimizer state. Holds no tensor memory, so
-// sizes are known before anything is allocated.
+// The list of a model's parameters: names, shapes, initial distributions, and where each lies in
+// the flat arenas of values, gradients and optimizer state. Holds no tensor memory, so sizes are
+// known before anything is allocated.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,6 @@ struct Initializer {
 struct ParameterSpec {
   std::string name;  // hierarchical: "encoder/layer_03/mixer/value"
   Shape shape;
-  std::vector<std::string> axes;  // one name per dimension: "embed", "heads", "query", ...
   Initializer initializer;
   bool trainable = true;
   // The number of training steps after which a parameter that is not trained is redrawn; 0: never.
@@ -78,7 +77,7 @@ inline int64_t CountOf(std::span<const ElementRange> ranges) {
 
 class ParameterStore {
  public:
-  // Names must be unique and axes must match the shape's rank.
+  // Names must be unique.
   const Parameter& Declare(ParameterSpec spec);
 
   const Parameter& Get(const std::string& name) const;

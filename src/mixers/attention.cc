@@ -192,7 +192,7 @@ class AttentionMixer final : public TokenMixer {
     if (config_.gate() == AttentionConfig::SUM) return {};
     const bool sigmoid = config_.gate() == AttentionConfig::SIGMOID;
     const Value logits =
-        scope.Parameter("gate", {sigmoid ? 1 : config_.term_size()}, {"terms"},
+        scope.Parameter("gate", {sigmoid ? 1 : config_.term_size()},
                         Initializer::Constant(sigmoid ? config_.initial_alpha() : 0));
     if (!sigmoid) return scope.One("softmax", {}, {logits});
     // 1 - sigmoid(x) and sigmoid(x), neither of them by a difference.

@@ -104,16 +104,16 @@ class AttentionFree final : public TokenMixer {
 
   Value Biases(const Scope& scope, const Rows& rows) const {
     const int64_t rank = config_.rank();
-    const auto table = [&](const char* name, int64_t columns, const char* axis) {
-      return scope.Parameter(name, {config_.max_length(), columns}, {"positions", axis},
+    const auto table = [&](const char* name, int64_t columns) {
+      return scope.Parameter(name, {config_.max_length(), columns},
                              Initializer::Normal(kDeviation));
     };
     if (rank == 0) {
-      const Value biases = table("biases", config_.max_length(), "positions");
+      const Value biases = table("biases", config_.max_length());
       return First(scope, rows.Of(scope, biases), 1, rows.length);
     }
-    const Value queries = rows.Of(scope, table("query_biases", rank, "rank"));
-    const Value keys = First(scope, table("key_biases", rank, "rank"), 0, rows.length);
+    const Value queries = rows.Of(scope, table("query_biases", rank));
+    const Value keys = First(scope, table("key_biases", rank), 0, rows.length);
     return Product(scope, queries, keys, DType::kF32, Transposed::kRight);
   }
 

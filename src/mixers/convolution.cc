@@ -12,8 +12,8 @@ namespace syntra {
 
 Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out,
              const Initializer& initializer) {
-  const Value y = Linear(scope, name, x, {out, {"embed", "conv"}, initializer});
-  return AddBias(scope, name + "_bias", y, "conv");
+  const Value y = Linear(scope, name, x, out, initializer);
+  return AddBias(scope, name + "_bias", y);
 }
 
 Value Window(const Scope& scope, const MixerStep& step, const std::string& name, Value row,
@@ -68,7 +68,7 @@ Value ConvolutionMixer::Gated(const Scope& scope, Value x) const {
 Value ConvolutionMixer::Output(const Scope& scope, Value x) const {
   const int64_t width = scope.TypeOf(x).shape[-1];
   if (is_mesh()) {
-    x = AddBias(scope, "filter_bias", x, "conv");
+    x = AddBias(scope, "filter_bias", x);
     x = Projected(scope, "pointwise", x, width);
   }
   return Projected(scope, "output", x, width);

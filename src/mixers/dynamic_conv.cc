@@ -19,11 +19,11 @@ class DynamicConv final : public ConvolutionMixer {
     const Shape shape = scope.TypeOf(x).shape;
     const int64_t width = shape[2], count = filters(width);
     const Value matrix = scope.Parameter(
-        "filters", {width, count * taps()}, {"conv", "taps"},
+        "filters", {width, count * taps()},
         is_mesh() ? Initializer::Normal(1 / std::sqrt(static_cast<double>(width * taps())))
                   : Initializer::GlorotUniform(width, count * taps()));
     Value scores = Product(scope, x, matrix, DType::kF32);
-    if (is_mesh()) scores = AddBias(scope, "filters_bias", scores, "taps");
+    if (is_mesh()) scores = AddBias(scope, "filters_bias", scores);
     return Reshape(scope, scores, {shape[0], shape[1], count, taps()});
   }
 };

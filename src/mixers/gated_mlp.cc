@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mixers/mixer.h"
+#include "mixers/projections.h"
 #include "nn/attention.h"
 #include "nn/layers.h"
 #include "nn/tensors.h"
@@ -88,10 +89,9 @@ class GatedMlp final : public TokenMixer {
     const int64_t half = config_.width() / 2;
     const Value hidden =
         Activation(scope, "gelu_erf",
-                   AddBias(scope, "input_bias",
-                           Project(scope, "input", x, config_.width(), "embed", "mlp"), "mlp"));
+                   AddBias(scope, "input_bias", Project(scope, "input", x, config_.width())));
     const auto parameter = [&](const char* name, double start) {
-      return scope.Parameter(name, {half}, {"mlp"}, Initializer::Constant(start));
+      return scope.Parameter(name, {half}, Initializer::Constant(start));
     };
     const Value gate =
         scope.program().Record("layer_norm", {{"epsilon", kGateEpsilon}},
@@ -103,7 +103,7 @@ class GatedMlp final : public TokenMixer {
   // The map over positions, [H, N, N]; nearly zero at first.
   Value Map(const Scope& scope) const {
     const int64_t heads = config_.heads(), n = config_.max_length();
-    return scope.Parameter("map", {heads, n, n}, {"heads", "query", "key"},
+    return scope.Parameter("map", {heads, n, n},
                            Initializer::Uniform(1e-3 / static_cast<double>(n)));
   }
 
@@ -118,7 +118,7 @@ class GatedMlp final : public TokenMixer {
   // [N, H, 1]; one at first, so that a new layer passes its input on.
   Value Bias(const Scope& scope) const {
     return scope.Parameter("map_bias", {config_.max_length(), config_.heads(), 1},
-                           {"query", "heads", "one"}, Initializer::Constant(1));
+                           Initializer::Constant(1));
   }
 
   // map . gate + bias, as [B, T, width / 2].
@@ -133,7 +133,7 @@ class GatedMlp final : public TokenMixer {
   AttentionOperands Operands(const Scope& scope, Value x) const {
     const int64_t size = config_.attention_size();
     const auto project = [&](const char* name, int64_t to) {
-      return Project(scope / "attention", name, x, to, "embed", "kv");
+      return Project(scope / "attention", name, x, to);
     };
     // The queries' factor is a part of the scores, not of the first values: it is no head of T5's.
     const Value query =
@@ -144,20 +144,12 @@ class GatedMlp final : public TokenMixer {
   Value Attend(const Scope& scope, const AttentionOperands& operands,
                const AttentionMask& mask) const {
     return Project(scope / "attention", "output", Attention(scope, 1, operands, mask),
-                   config_.width() / 2, "kv", "mlp");
+                   config_.width() / 2);
   }
 
   Value Output(const Scope& scope, Value x, Value like) const {
     const int64_t width = scope.TypeOf(like).shape[2];
-    return AddBias(scope, "output_bias", Project(scope, "output", x, width, "mlp", "embed"),
-                   "embed");
-  }
-
-  static Value Project(const Scope& scope, const char* name, Value x, int64_t to,
-                       const std::string& from_axis, const std::string& to_axis) {
-    const auto from = static_cast<double>(scope.TypeOf(x).shape[2]);
-    return Linear(scope, name, x,
-                  {to, {from_axis, to_axis}, Initializer::Normal(1 / std::sqrt(from))});
+    return AddBias(scope, "output_bias", ProjectOutput(scope, x, width));
   }
 
   GatedMlpConfig config_;

@@ -75,7 +75,7 @@ class Hyena final : public TokenMixer {
 
   Value ShortFilters(const Scope& scope, int64_t columns) const {
     const int64_t taps = config_.kernel_size();
-    return scope.Parameter("short_filters", {columns, taps}, {"conv", "taps"},
+    return scope.Parameter("short_filters", {columns, taps},
                            Initializer::Uniform(1 / std::sqrt(static_cast<double>(taps))));
   }
 
@@ -86,13 +86,13 @@ class Hyena final : public TokenMixer {
                const std::function<Value(int64_t index, Value x, Value filter)>& convolved) const {
     const int64_t order = config_.order();
     Value all;
-    local = AddBias(scope, "short_filters_bias", local, "conv");
+    local = AddBias(scope, "short_filters_bias", local);
     const auto part = [&](int64_t index) { return Slice(scope, local, 2, index * width, width); };
     Value values = part(order);
     for (int64_t index = 0; index + 1 < order; ++index) {
       values = Multiply(scope, values, part(order - 1 - index));
-      const Value skip = scope.Parameter("skip_" + std::to_string(index), {width}, {"conv"},
-                                         Initializer::Normal(1));
+      const Value skip =
+          scope.Parameter("skip_" + std::to_string(index), {width}, Initializer::Normal(1));
       if (!all) all = filters();
       const Value filter = Slice(scope, all, 1, index * width, width);
       values = Add(scope, convolved(index, values, filter), Multiply(scope, values, skip));
@@ -121,17 +121,16 @@ class Hyena final : public TokenMixer {
   // Three layers with sines of learned frequencies, and one without.
   Value Network(const Scope& scope, int64_t outputs, Value x) const {
     const int64_t units = config_.filter_width();
-    const Value frequencies = scope.Parameter("frequencies", {units}, {"mlp"},
-                                              Initializer::Constant(config_.filter_frequency()));
+    const Value frequencies =
+        scope.Parameter("frequencies", {units}, Initializer::Constant(config_.filter_frequency()));
     const auto linear = [&](const std::string& name, Value from, int64_t out) {
       const int64_t in = scope.TypeOf(from).shape[1];
-      const Value matrix =
-          scope.Parameter(name, {in, out}, {"mlp_in", "mlp"},
-                          Initializer::Uniform(1 / std::sqrt(static_cast<double>(in))));
+      const Value matrix = scope.Parameter(
+          name, {in, out}, Initializer::Uniform(1 / std::sqrt(static_cast<double>(in))));
       return Product(scope, from, matrix, DType::kF32);
     };
     for (const char* name : {"first", "second", "third"}) {
-      const Value sum = AddBias(scope, std::string(name) + "_bias", linear(name, x, units), "mlp");
+      const Value sum = AddBias(scope, std::string(name) + "_bias", linear(name, x, units));
       x = Activation(scope, "sine", Multiply(scope, sum, frequencies));
     }
     return linear("last", x, outputs);

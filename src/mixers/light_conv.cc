@@ -19,7 +19,7 @@ class LightConv final : public ConvolutionMixer {
     const Initializer initializer =
         is_mesh() ? Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(taps())))
                   : Initializer::GlorotUniform(taps(), taps() * count);
-    return scope.Parameter("filters", {count, taps()}, {"heads", "taps"}, initializer);
+    return scope.Parameter("filters", {count, taps()}, initializer);
   }
 };
 

@@ -43,10 +43,8 @@ class Linformer final : public TokenMixer {
     const int64_t rows = config_.projected_length(), n = config_.max_length();
     const Initializer initializer =
         Initializer::Uniform(std::sqrt(3.0 / static_cast<double>(rows + n)));
-    const Value matrix = config_.share_heads()
-                             ? scope.Parameter(name, {rows, n}, {"rows", "positions"}, initializer)
-                             : scope.Parameter(name, {config_.heads(), rows, n},
-                                               {"heads", "rows", "positions"}, initializer);
+    const Shape shape = config_.share_heads() ? Shape{rows, n} : Shape{config_.heads(), rows, n};
+    const Value matrix = scope.Parameter(name, shape, initializer);
     const int64_t axis = config_.share_heads() ? 1 : 2, length = scope.TypeOf(x).shape[1];
     return scope.One("shared_matmul", {{"transpose", false}},
                      {First(scope, matrix, axis, length), x});

@@ -20,8 +20,8 @@ class Mlp final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t length = scope.TypeOf(input.x).shape[1], n = config_.max_length();
     const int64_t hidden = config_.width();
-    const Value in = Matrix(scope, "input", hidden, n, {"mlp", "positions"});
-    const Value out = Matrix(scope, "output", n, hidden, {"positions", "mlp"});
+    const Value in = Matrix(scope, "input", hidden, n);
+    const Value out = Matrix(scope, "output", n, hidden);
     const Value x = WithoutPadding(scope, input.x, input.segments);
     const Value units = Activation(scope, "gelu_tanh",
                                    Add(scope, Mapped(scope, First(scope, in, 1, length), x),
@@ -31,15 +31,14 @@ class Mlp final : public TokenMixer {
   }
 
  private:
-  static Value Matrix(const Scope& scope, const char* name, int64_t to, int64_t from,
-                      const std::vector<std::string>& axes) {
+  static Value Matrix(const Scope& scope, const char* name, int64_t to, int64_t from) {
     const double deviation = 1 / std::sqrt(static_cast<double>(from));
-    return scope.Parameter(name, {to, from}, axes, Initializer::TruncatedNormal(deviation));
+    return scope.Parameter(name, {to, from}, Initializer::TruncatedNormal(deviation));
   }
 
   // One number for each row, as [rows, 1].
   static Value Bias(const Scope& scope, const char* name, int64_t rows) {
-    return scope.Parameter(name, {rows, 1}, {"positions", "one"}, Initializer::Constant(0));
+    return scope.Parameter(name, {rows, 1}, Initializer::Constant(0));
   }
 
   static Value Mapped(const Scope& scope, Value matrix, Value x) {

@@ -32,7 +32,7 @@ class Performer final : public FeatureAttention {
     const double factor = std::pow(config_.head_size(), -0.25);
     const Value scaled = AffineMap(scope, Cast(scope, rows.x, DType::kF32), factor, 0);
     const Value vectors = scope.Parameter("features", {config_.head_size(), config_.features()},
-                                          {"kv", "features"}, Initializer::Orthogonal(),
+                                          Initializer::Orthogonal(),
                                           /*trainable=*/false, config_.redraw_every());
     const Value products = scope.One("head_matmul", {{"heads", heads()}}, {scaled, vectors});
     const Value features =

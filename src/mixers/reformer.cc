@@ -123,7 +123,7 @@ class Reformer final : public TokenMixer {
     const int64_t half = config_.buckets() / 2, rounds = config_.rounds();
     const Value rotation =
         scope.Parameter("rotation", {config_.heads(), config_.head_size(), rounds * half},
-                        {"heads", "kv", "buckets"}, Initializer::Normal(1), /*trainable=*/false);
+                        Initializer::Normal(1), /*trainable=*/false);
     const Value rotated =
         scope.One("head_matmul", {{"heads", int64_t{config_.heads()}}}, {query, rotation});
     const Value places =

@@ -10,8 +10,8 @@ namespace syntra {
 Value RelativeBias(const Scope& scope, const std::string& name, const RelativeBiasConfig& config,
                    int64_t heads, const BiasExtent& extent) {
   const int64_t buckets = config.buckets();
-  const Value table = scope.Parameter(name, {heads, buckets}, {"heads", "buckets"},
-                                      Initializer::GlorotUniform(heads, buckets));
+  const Value table =
+      scope.Parameter(name, {heads, buckets}, Initializer::GlorotUniform(heads, buckets));
   return scope.One("relative_bias",
                    {{"queries", extent.queries},
                     {"keys", extent.keys},

@@ -196,9 +196,7 @@ class Sinkhorn final : public TokenMixer {
                        {{"axis", int64_t{1}}, {"reverse", false}, {"exclusive", true}}, {sums});
     }
     const double deviation = 1 / std::sqrt(static_cast<double>(width * size));
-    Value logits =
-        Linear(scope, "sorting", sums,
-               {count * most, {"embed", "heads_and_blocks"}, Initializer::Normal(deviation)});
+    Value logits = Linear(scope, "sorting", sums, count * most, Initializer::Normal(deviation));
     logits = Cast(scope, logits, DType::kF32);
     logits = Transpose(scope, Reshape(scope, logits, {batch, blocks, count, most}), {0, 2, 1, 3});
     logits = First(scope, logits, 3, blocks);

@@ -34,7 +34,7 @@ bool Model::ponders() const {
 Value Model::EmbeddingTable(const Scope& root) const {
   const double deviation = config_.scaled_embeddings() ? InverseRootOfWidth() : 1;
   return root.Parameter("embedding", {config_.vocabulary_size(), config_.width()},
-                        {"vocabulary", "embed"}, Initializer::Normal(deviation));
+                        Initializer::Normal(deviation));
 }
 
 Value Model::Embed(const Scope& root, Value ids) const {
@@ -66,11 +66,10 @@ StackStep Model::ReadStep(const Scope& root, int64_t rows) const {
 Value Model::OutputTable(const Scope& root) const {
   if (architecture().outputs() == Outputs::kClasses) {
     return root.Parameter("classifier", {config_.classifier().classes(), config_.width()},
-                          {"classes", "embed"}, Initializer::TruncatedNormal(InverseRootOfWidth()));
+                          Initializer::TruncatedNormal(InverseRootOfWidth()));
   }
   if (config_.tied_embeddings()) return EmbeddingTable(root);
   return root.Parameter("output_embedding", {config_.vocabulary_size(), config_.width()},
-                        {"vocabulary", "embed"},
                         Initializer::TruncatedNormal(InverseRootOfWidth()));
 }
 

@@ -15,7 +15,7 @@ Value Table(const Scope& root, const ModelConfig& model, int64_t length) {
   const int64_t width = model.width();
   if (config.has_learned()) {
     return root.Parameter("position_embedding", {config.learned().max_length(), width},
-                          {"positions", "embed"}, Initializer::Normal(1));
+                          Initializer::Normal(1));
   }
   return root.program().Constant({length, width},
                                  SinusoidTable(config.sinusoidal().layout(), length, width));

@@ -16,8 +16,8 @@ Value AddStepSignal(const Scope& layer, const ModelConfig& model, const LayerGro
   if (kind == RecurrenceConfig::NONE) return state;
   const int64_t width = model.width();
   if (kind == RecurrenceConfig::LEARNED) {
-    const Value table = layer.Parameter("step_embedding", {group.repeat, width}, {"steps", "embed"},
-                                        Initializer::Normal(1));
+    const Value table =
+        layer.Parameter("step_embedding", {group.repeat, width}, Initializer::Normal(1));
     return Add(layer, state, Slice(layer, table, 0, step, 1));
   }
   const std::vector<float> table =
@@ -37,10 +37,8 @@ void Halting::Decide(const Scope& layer, Value state) {
   const Scope scope = layer / "halting";
   const Shape shape = scope.TypeOf(state).shape;
   const double deviation = 1 / std::sqrt(static_cast<double>(shape[2]));
-  const Value weight =
-      scope.Parameter("weight", {shape[2]}, {"embed"}, Initializer::Normal(deviation));
-  const Value bias =
-      scope.Parameter("bias", {1}, {"halting"}, Initializer::Constant(config_.bias()));
+  const Value weight = scope.Parameter("weight", {shape[2]}, Initializer::Normal(deviation));
+  const Value bias = scope.Parameter("bias", {1}, Initializer::Constant(config_.bias()));
   const Value logit = Add(scope, SumTo(scope, state, {shape[0], shape[1], 1}, weight), bias);
   const Value p = Activation(scope, "sigmoid", logit);
   const auto times = [&](Value a, Value b) { return Multiply(scope, a, b); };

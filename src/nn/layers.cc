@@ -13,9 +13,8 @@ std::string ActivationType(const Scope& scope) {
 }
 
 Value WeightProduct(const Scope& scope, const char* op, const std::string& name, Value x,
-                    const LinearSpec& spec) {
-  const int64_t in = scope.TypeOf(x).shape[-1];
-  const Value weight = scope.Parameter(name, {in, spec.out}, spec.axes, spec.initializer);
+                    int64_t out, const Initializer& initializer) {
+  const Value weight = scope.Parameter(name, {scope.TypeOf(x).shape[-1], out}, initializer);
   return scope.One(
       op, {{"transpose_a", false}, {"transpose_b", false}, {"dtype", ActivationType(scope)}},
       {x, weight});
@@ -23,17 +22,19 @@ Value WeightProduct(const Scope& scope, const char* op, const std::string& name,
 
 }  // namespace
 
-Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
-  return WeightProduct(scope, "matmul", name, x, spec);
+Value Linear(const Scope& scope, const std::string& name, Value x, int64_t out,
+             const Initializer& initializer) {
+  return WeightProduct(scope, "matmul", name, x, out, initializer);
 }
 
-Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
-  return WeightProduct(scope, "matmul_relu", name, x, spec);
+Value LinearRelu(const Scope& scope, const std::string& name, Value x, int64_t out,
+                 const Initializer& initializer) {
+  return WeightProduct(scope, "matmul_relu", name, x, out, initializer);
 }
 
-Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis) {
+Value AddBias(const Scope& scope, const std::string& name, Value x) {
   const int64_t width = scope.TypeOf(x).shape[-1];
-  const Value bias = scope.Parameter(name, {width}, {axis}, Initializer::Constant(0));
+  const Value bias = scope.Parameter(name, {width}, Initializer::Constant(0));
   return Add(scope, x, bias);
 }
 
@@ -114,7 +115,7 @@ Value ResidualStream::Sum(const Scope& scope) {
 Value ResidualStream::AddAndNormalise(const Scope& scope) {
   const int64_t width = scope.TypeOf(pending_ ? pending_ : sum_).shape[-1];
   const auto parameter = [&](const char* name, double start) {
-    return scope.Parameter(name, {width}, {"embed"}, Initializer::Constant(start));
+    return scope.Parameter(name, {width}, Initializer::Constant(start));
   };
   const Value scale = parameter("norm", 1);
   if (model_.norm() == ModelConfig::RMS_NORM) return AddAndRmsNormalise(scope, scale);
@@ -141,24 +142,25 @@ Value ResidualStream::AddAndRmsNormalise(const Scope& scope, Value scale) {
 
 namespace {
 
-Initializer FeedForwardInitializer(const FeedForwardConfig& config, int64_t fan_in) {
-  const double deviation = 1 / std::sqrt(static_cast<double>(fan_in));
+// Of a matrix that x is multiplied by.
+Initializer FeedForwardInitializer(const Scope& scope, Value x, const FeedForwardConfig& config) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(scope.TypeOf(x).shape[-1]));
   return config.initialization() == FeedForwardConfig::NORMAL
              ? Initializer::Normal(deviation)
              : Initializer::TruncatedNormal(deviation);
 }
 
-Value BiasedLinear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec,
-                   const FeedForwardConfig& config) {
-  const Value out = Linear(scope, name, x, spec);
-  return config.bias() ? AddBias(scope, name + "_bias", out, spec.axes[1]) : out;
+Value FeedForwardLinear(const Scope& scope, const std::string& name, Value x, int64_t out,
+                        const FeedForwardConfig& config) {
+  const Value y = Linear(scope, name, x, out, FeedForwardInitializer(scope, x, config));
+  return config.bias() ? AddBias(scope, name + "_bias", y) : y;
 }
 
 // f(W_i x) or gelu(W_i x) * (W_g x), with dropout, as one op where there is one.
 Value HiddenValues(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout) {
-  const LinearSpec spec{
-      config.width(), {"embed", "mlp"}, FeedForwardInitializer(config, scope.TypeOf(x).shape[-1])};
-  const auto linear = [&](const char* name) { return BiasedLinear(scope, name, x, spec, config); };
+  const auto linear = [&](const char* name) {
+    return FeedForwardLinear(scope, name, x, config.width(), config);
+  };
   const bool drops = Drops(scope, dropout);
   switch (config.activation()) {
     case FeedForwardConfig::GATED_GELU: {
@@ -170,8 +172,9 @@ Value HiddenValues(const Scope& scope, Value x, const FeedForwardConfig& config,
       return Dropout(scope, Activation(scope, "gelu_tanh", linear("input")), dropout);
     default:
       if (drops) return WithDropout(scope, "relu_dropout", {linear("input")}, dropout);
-      return config.bias() ? Activation(scope, "relu", linear("input"))
-                           : LinearRelu(scope, "input", x, spec);
+      if (config.bias()) return Activation(scope, "relu", linear("input"));
+      return LinearRelu(scope, "input", x, config.width(),
+                        FeedForwardInitializer(scope, x, config));
   }
 }
 
@@ -179,9 +182,7 @@ Value HiddenValues(const Scope& scope, Value x, const FeedForwardConfig& config,
 
 Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout) {
   const Value hidden = HiddenValues(scope, x, config, dropout);
-  const LinearSpec narrow{
-      scope.TypeOf(x).shape[-1], {"mlp", "embed"}, FeedForwardInitializer(config, config.width())};
-  return BiasedLinear(scope, "output", hidden, narrow, config);
+  return FeedForwardLinear(scope, "output", hidden, scope.TypeOf(x).shape[-1], config);
 }
 
 }  // namespace syntra

@@ -9,18 +9,15 @@
 namespace syntra {
 
 // x W without bias: [.., in] -> [.., out]; W is the parameter `name` of this scope, [in, out].
-struct LinearSpec {
-  int64_t out;
-  std::vector<std::string> axes;  // of W
-  Initializer initializer;
-};
-Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
+Value Linear(const Scope& scope, const std::string& name, Value x, int64_t out,
+             const Initializer& initializer);
 
 // max(x W, 0).
-Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
+Value LinearRelu(const Scope& scope, const std::string& name, Value x, int64_t out,
+                 const Initializer& initializer);
 
 // x + b, b being the parameter `name` of this scope, [width of x], zero at first.
-Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis);
+Value AddBias(const Scope& scope, const std::string& name, Value x);
 
 // Rows of `table` [V, D] for ids i32 [B, T], in the activation type.
 Value Embed(const Scope& scope, Value table, Value ids);

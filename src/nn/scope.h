@@ -47,8 +47,8 @@ class Scope {
 
   // The parameter "prefix/name". The first use declares it, where the recording declares; later
   // uses must have the same shape.
-  Value Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
-                  Initializer initializer, bool trainable = true, int64_t redraw_every = 0) const;
+  Value Parameter(const std::string& name, Shape shape, Initializer initializer,
+                  bool trainable = true, int64_t redraw_every = 0) const;
 
   const std::string& prefix() const { return prefix_; }
   Recording& recording() const { return *recording_; }

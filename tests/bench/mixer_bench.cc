@@ -77,7 +77,7 @@ class Layer {
   // The scalar to differentiate is sum(y * cotangent).
   void Record(const TokenMixer& mixer, const Scope& root) {
     const Shape rows{options_.batch, options_.length, options_.width};
-    const Value x = root.Parameter("x", rows, {"batch", "length", "embed"}, Initializer::Normal(1));
+    const Value x = root.Parameter("x", rows, Initializer::Normal(1));
     const int64_t heads = mixer.traits().bias_heads;
     const BiasExtent extent{options_.length, options_.length, options_.causal};
     const Value bias =

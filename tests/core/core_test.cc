@@ -42,8 +42,7 @@ struct Moments {
 };
 Moments MomentsOf(Initializer initializer) {
   std::vector<float> values(200003);
-  Initialize({.name = "x", .shape = {200003}, .axes = {"embed"}, .initializer = initializer}, 7,
-             values);
+  Initialize({.name = "x", .shape = {200003}, .initializer = initializer}, 7, values);
   double sum = 0, squares = 0, largest = 0;
   for (const float v : values) {
     sum += v;
@@ -142,10 +141,7 @@ TEST(RandomFill, EveryInstructionSetGivesTheSameBits) {
 }
 
 TEST(Parameters, ValuesDoNotDependOnThreadCount) {
-  const ParameterSpec spec{.name = "w",
-                           .shape = {100, 77},
-                           .axes = {"embed", "mlp"},
-                           .initializer = Initializer::Normal(1)};
+  const ParameterSpec spec{.name = "w", .shape = {100, 77}, .initializer = Initializer::Normal(1)};
   const int threads = ThreadCount();
   std::vector<float> one(7700), two(7700);
   SetThreadCount(1);
@@ -158,13 +154,13 @@ TEST(Parameters, ValuesDoNotDependOnThreadCount) {
 
 TEST(Parameters, OffsetsAreAlignedAndDisjoint) {
   ParameterStore store;
-  store.Declare({.name = "a", .shape = {3}, .axes = {"embed"}});
-  store.Declare({.name = "b", .shape = {5, 7}, .axes = {"embed", "mlp"}, .trainable = false});
+  store.Declare({.name = "a", .shape = {3}});
+  store.Declare({.name = "b", .shape = {5, 7}, .trainable = false});
   EXPECT_EQ(store.Get("b").offset, ParameterStore::kBlock);
   EXPECT_EQ(store.element_count(), 38);
   EXPECT_EQ(store.trainable_element_count(), 3);
   EXPECT_EQ(store.arena_elements(), 2 * ParameterStore::kBlock);
-  EXPECT_THROW(store.Declare({.name = "a", .shape = {3}, .axes = {"embed"}}), Error);
+  EXPECT_THROW(store.Declare({.name = "a", .shape = {3}}), Error);
 }
 
 // Of an arena of a hundred blocks, of which the first parameter has nearly ten.
@@ -173,8 +169,8 @@ TEST(Parameters, BucketsShrinkTowardsTheFirstParameter) {
   for (const int ranks : {1, 2, 3, 8}) {
     ParameterStore store;
     store.ShareEqually(ranks);
-    store.Declare({.name = "first", .shape = {10 * kBlock - 3}, .axes = {"embed"}});
-    store.Declare({.name = "others", .shape = {90 * kBlock}, .axes = {"embed"}});
+    store.Declare({.name = "first", .shape = {10 * kBlock - 3}});
+    store.Declare({.name = "others", .shape = {90 * kBlock}});
     EXPECT_EQ(store.Buckets(0), (std::vector<ElementRange>{{0, store.arena_elements()}}));
     const int64_t largest = store.RoundUp(16 * kBlock, ranks);
     const std::vector<ElementRange> buckets = store.Buckets(16 * kBlock);

@@ -70,8 +70,7 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   if (trains) recording.dropout_keys = builder.Input("keys", {DType::kI32, {ids[0], 2}});
   const Scope root(recording);
   const auto as_parameter = [&](const char* input, const std::vector<int64_t>& dims) {
-    return root.Parameter(input, Shape(dims), std::vector<std::string>(dims.size(), "x"),
-                          Initializer::Constant(0));
+    return root.Parameter(input, Shape(dims), Initializer::Constant(0));
   };
   const Value x_value = as_parameter("input:x", x.shape);
   const Value bias =

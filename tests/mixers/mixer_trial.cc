@@ -76,7 +76,7 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
   }
   const Scope root(recording);
   const Value x = root.Parameter("input:x", {setting.batch, setting.length, kTrialWidth},
-                                 {"batch", "length", "embed"}, Initializer::Normal(1));
+                                 Initializer::Normal(1));
   const std::string dtype(NameOf(setting.activations));
   const Value activations = root.One("copy", {{"dtype", dtype}}, {x});
   const MixerInput input = InputOf(setting, root, *mixer, activations);

@@ -32,9 +32,7 @@ TEST_P(GoldenOptimizer, TenSteps) {
   ParameterStore parameters;
   for (const std::string& name : golden.Members("optimizers/initial")) {
     const GoldenArray<float> initial = golden.Floats("optimizers/initial/" + name);
-    parameters.Declare({name, Shape(initial.shape),
-                        std::vector<std::string>(initial.shape.size(), "x"),
-                        Initializer::Constant(0), true});
+    parameters.Declare({name, Shape(initial.shape), Initializer::Constant(0), true});
   }
   const auto optimizer = MakeOptimizer(ConfigOf(golden, group), parameters);
   ArenaMemory memory(parameters, backend, optimizer->state_elements());

@@ -18,10 +18,10 @@ namespace {
 
 ParameterStore Parameters() {
   ParameterStore parameters;
-  parameters.Declare({"matrix", {9, 7}, {"x", "y"}, Initializer::Normal(1), true});
-  parameters.Declare({"frozen", {3, 5}, {"x", "y"}, Initializer::Normal(1), false});
-  parameters.Declare({"table", {2, 8, 5}, {"h", "x", "y"}, Initializer::Normal(1), true});
-  parameters.Declare({"gate", {1}, {"x"}, Initializer::Constant(0), true});
+  parameters.Declare({"matrix", {9, 7}, Initializer::Normal(1), true});
+  parameters.Declare({"frozen", {3, 5}, Initializer::Normal(1), false});
+  parameters.Declare({"table", {2, 8, 5}, Initializer::Normal(1), true});
+  parameters.Declare({"gate", {1}, Initializer::Constant(0), true});
   return parameters;
 }
 
@@ -99,9 +99,9 @@ TEST_P(EveryOptimizer, TakesManyTensors) {
   for (int i = 0; i < 600; ++i) {
     const std::string name = fmt::format("p{}", i);
     if (i % 3 == 0) {
-      many.Declare({name, {1 + i % 40}, {"x"}, Initializer::Normal(1), true});
+      many.Declare({name, {1 + i % 40}, Initializer::Normal(1), true});
     } else {
-      many.Declare({name, {4 + i % 5, 4 + i % 7}, {"x", "y"}, Initializer::Normal(1), true});
+      many.Declare({name, {4 + i % 5, 4 + i % 7}, Initializer::Normal(1), true});
     }
   }
   const auto fast = Train(1, 1, FastBackend(), many, 1);

@@ -19,11 +19,11 @@ constexpr int64_t kBlock = ParameterStore::kBlock;
 ParameterStore Parameters(int ranks) {
   ParameterStore parameters;
   parameters.ShareEqually(ranks);
-  parameters.Declare({"table", {70, 30}, {"x", "y"}, Initializer::Normal(1), true});
-  parameters.Declare({"frozen", {3, 5}, {"x", "y"}, Initializer::Normal(1), false});
-  parameters.Declare({"matrix", {3, 20, 22}, {"h", "x", "y"}, Initializer::Normal(1), true});
-  parameters.Declare({"gate", {1}, {"x"}, Initializer::Constant(0), true});
-  parameters.Declare({"last", {65, 32}, {"x", "y"}, Initializer::Normal(1), true});
+  parameters.Declare({"table", {70, 30}, Initializer::Normal(1), true});
+  parameters.Declare({"frozen", {3, 5}, Initializer::Normal(1), false});
+  parameters.Declare({"matrix", {3, 20, 22}, Initializer::Normal(1), true});
+  parameters.Declare({"gate", {1}, Initializer::Constant(0), true});
+  parameters.Declare({"last", {65, 32}, Initializer::Normal(1), true});
   return parameters;
 }
 
@@ -200,7 +200,7 @@ TEST(UpdateShares, OfTensorsAreAsEvenAsTheTensorsAllow) {
     std::vector<int64_t> ends;
     for (int i = 0; i < 7; ++i) {
       const auto blocks = static_cast<int64_t>(1 + (seed * 7919 + i * i * 104729) % 13);
-      parameters.Declare({fmt::format("p{}", i), {blocks * kBlock}, {"x"}, {}, true});
+      parameters.Declare({fmt::format("p{}", i), {blocks * kBlock}, {}, true});
       ends.push_back(parameters.arena_elements());
     }
     int64_t best = parameters.arena_elements();

@@ -95,9 +95,7 @@ Results ResultsOf(Backend& backend, const Mask& mask, bool table,
   ParameterStore parameters;
   ProgramBuilder builder;
   const auto parameter = [&](const char* name, Shape shape) {
-    const std::vector<std::string> axes(shape.rank(), "x");
-    return builder.Parameter(
-        parameters.Declare({name, shape, axes, Initializer::Normal(1.0), true}));
+    return builder.Parameter(parameters.Declare({name, shape, Initializer::Normal(1.0), true}));
   };
   const Shape rows = {kExamples, kPositions, kColumns};
   const Value y =

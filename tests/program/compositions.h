@@ -29,8 +29,7 @@ class Sketch {
   Value Parameter(const std::string& name, Shape shape, bool trainable = true) {
     const syntra::Parameter* known = parameters.Find(name);
     if (!known) {
-      const std::vector<std::string> axes(shape.rank(), "x");
-      known = &parameters.Declare({name, shape, axes, Initializer::Normal(0.5), trainable});
+      known = &parameters.Declare({name, shape, Initializer::Normal(0.5), trainable});
     }
     return builder.Parameter(*known);
   }

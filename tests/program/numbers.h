@@ -17,7 +17,7 @@ namespace syntra {
 inline std::vector<float> NormalNumbers(const std::string& name, int64_t count,
                                         double deviation = 1, uint64_t seed = 7) {
   std::vector<float> values(count);
-  ParameterSpec spec{name, Shape{count}, {"x"}, Initializer::Normal(deviation), true};
+  ParameterSpec spec{name, Shape{count}, Initializer::Normal(deviation), true};
   Initialize(spec, seed, values);
   return values;
 }

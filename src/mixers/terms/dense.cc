@@ -28,15 +28,12 @@ void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
   operands.feature = input.Gated(scope, hidden.Build(scope, input));
   const Initializer initializer =
       Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(hidden.units)));
-  operands.feature_positions =
-      dense.share_heads()
-          ? scope.Parameter("positions", {hidden.units, n}, {"kv", "key"}, initializer)
-          : scope.Parameter("positions", {input.heads, hidden.units, n}, {"heads", "kv", "key"},
-                            initializer);
+  const Shape shape =
+      dense.share_heads() ? Shape{hidden.units, n} : Shape{input.heads, hidden.units, n};
+  operands.feature_positions = scope.Parameter("positions", shape, initializer);
   if (dense.bias()) {
     const int64_t heads = dense.share_heads() ? 1 : input.heads;
-    const Value bias = scope.Parameter("positions_bias", {heads, 1, n}, {"heads", "query", "key"},
-                                       Initializer::Constant(0));
+    const Value bias = scope.Parameter("positions_bias", {heads, 1, n}, Initializer::Constant(0));
     AddTable(scope, input.Gated(scope, bias), operands);
   }
 }

@@ -16,13 +16,13 @@ Value DenseHidden::Build(const Scope& scope, const TermInput& input) const {
   Value hidden = input.query_projection;
   if (!shared) {
     const int64_t width = scope.TypeOf(input.x).shape[-1];
-    const LinearSpec spec{input.heads * units,
-                          {"embed", "joined_kv"},
-                          Initializer::Normal(1 / std::sqrt(static_cast<double>(width * units)))};
-    if (!bias) return LinearRelu(scope, "hidden", input.x, spec);
-    hidden = Linear(scope, "hidden", input.x, spec);
+    const int64_t out = input.heads * units;
+    const Initializer initializer =
+        Initializer::Normal(1 / std::sqrt(static_cast<double>(width * units)));
+    if (!bias) return LinearRelu(scope, "hidden", input.x, out, initializer);
+    hidden = Linear(scope, "hidden", input.x, out, initializer);
   }
-  if (bias) hidden = AddBias(scope, "hidden_bias", hidden, "joined_kv");
+  if (bias) hidden = AddBias(scope, "hidden_bias", hidden);
   return Activation(scope, "relu", hidden);
 }
 

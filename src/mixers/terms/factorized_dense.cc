@@ -31,12 +31,10 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, int64_t hea
   const int64_t in = scope.TypeOf(hidden).shape[-1] / heads;
   const Initializer initializer =
       Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(in)));
-  const Value weight =
-      term.share_heads()
-          ? scope.Parameter(name, {in, out}, {"kv", "key"}, initializer)
-          : scope.Parameter(name, {heads, in, out}, {"heads", "kv", "key"}, initializer);
+  const Shape shape = term.share_heads() ? Shape{in, out} : Shape{heads, in, out};
+  const Value weight = scope.Parameter(name, shape, initializer);
   const Value mapped = scope.One("head_matmul", {{"heads", heads}}, {hidden, weight});
-  return term.bias() ? AddBias(scope, std::string(name) + "_bias", mapped, "joined_kv") : mapped;
+  return term.bias() ? AddBias(scope, std::string(name) + "_bias", mapped) : mapped;
 }
 
 void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,

@@ -30,8 +30,7 @@ void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
   const Initializer initializer = TableInitializer(random.initialization(), random.deviation(),
                                                    {rank, input.heads, n}, n, rank);
   const auto factor = [&](const char* name) {
-    return scope.Parameter(name, {input.heads, n, rank}, {"heads", name, "rank"}, initializer,
-                           random.trainable());
+    return scope.Parameter(name, {input.heads, n, rank}, initializer, random.trainable());
   };
   const Value query = factor("query"), key = factor("key");
   Value table;

@@ -18,7 +18,7 @@ void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
   const RandomTerm& random = term.random();
   const int64_t heads = random.per_head() ? input.heads : 1, n = random.max_length();
   const Value table = scope.Parameter(
-      "table", {heads, n, n}, {"heads", "query", "key"},
+      "table", {heads, n, n},
       TableInitializer(random.initialization(), random.deviation(), {n, heads, n}, n, n),
       random.trainable());
   AddTable(scope, input.Gated(scope, input.QueryRows(scope, table)), operands);
