@@ -35,15 +35,20 @@ class Forward {
 
  private:
   Workspace WorkspaceOf(std::byte* base) const;
-  void RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bool masked) const;
-  void RunShared(const KernelArguments& arguments, const int64_t* examples, int64_t count) const;
-  void StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h, const QueryBlock& block,
-                    const float* y, int64_t y_stride, const float* scale,
-                    const float* log_sum_exp) const;
+  void RunUnit(const WorkUnit& unit, bool masked) const;
+  void RunShared(const KernelArguments& arguments, std::span<const int64_t> examples) const;
+  // What was computed for a block of queries.
+  struct BlockOutputs {
+    const float* y;      // still to be multiplied by `scale`
+    int64_t stride;      // elements between rows of y
+    const float* scale;  // of each row; null: 1
+    const float* log_sum_exp;
+  };
+  void Store(const WorkUnit& unit, const QueryBlock& block, const BlockOutputs& outputs) const;
 
   Dimensions z_;
   DType dtype_;
-  HeadRows y_rows_;
+  HeadLayout y_layout_;
   std::vector<bool> accumulate_;
   QueryBlocks blocks_;
   bool few_;
@@ -65,7 +70,7 @@ Forward::Forward(const OpCall& call)
       few_(z_.queries <= kFewQueries && !blocks_.AreRuns()),
       scores_(z_, call.inputs, blocks_, call_, thread_) {
   accumulate_.resize(kOutputCount, false);
-  if (call.outputs[kY].present()) y_rows_ = HeadRows(call.outputs[kY], z_.heads);
+  if (call.outputs[kY].present()) y_layout_ = HeadLayout(call.outputs[kY], z_.heads);
   product_bytes_ = scores_.product_bytes();
   whole_ = call_.Place(z_.batch);
   examples_ = call_.Place(z_.batch * sizeof(int64_t));
@@ -96,41 +101,37 @@ Workspace Forward::WorkspaceOf(std::byte* base) const {
   return {base, thread, thread + thread_.bytes()};
 }
 
-void Forward::StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h,
-                           const QueryBlock& block, const float* y, int64_t y_stride,
-                           const float* scale, const float* log_sum_exp) const {
-  if (arguments.outputs[kY]) {
-    StoreRows(dtype_, y, y_stride, scale, y_rows_.At(arguments.outputs[kY], b, block.first, h),
-              y_rows_.stride * block.step, block.rows, y_rows_.width, accumulate_[kY]);
+void Forward::Store(const WorkUnit& unit, const QueryBlock& block,
+                    const BlockOutputs& outputs) const {
+  if (void* y = unit.arguments.outputs[kY]) {
+    StoreRows(outputs.y, outputs.stride, outputs.scale,
+              y_layout_.RowsOf(y, unit.b, unit.h, block.queries()), accumulate_[kY]);
   }
-  if (arguments.outputs[kLogSumExp]) {
-    float* out = static_cast<float*>(arguments.outputs[kLogSumExp]) +
-                 (b * z_.heads + h) * z_.queries + block.first;
-    if (block.step == 1) {
-      StoreRows(DType::kF32, log_sum_exp, block.rows, nullptr, out, block.rows, 1, block.rows,
-                accumulate_[kLogSumExp]);
-    } else {
-      StoreRows(DType::kF32, log_sum_exp, 1, nullptr, out, block.step, block.rows, 1,
-                accumulate_[kLogSumExp]);
+  if (void* log_sum_exp = unit.arguments.outputs[kLogSumExp]) {
+    float* out = static_cast<float*>(log_sum_exp) + (unit.b * z_.heads + unit.h) * z_.queries;
+    const bool adds = accumulate_[kLogSumExp];
+    for (int64_t i = 0; i < block.rows; ++i) {
+      float& to = out[block.first + i * block.step];
+      to = adds ? to + outputs.log_sum_exp[i] : outputs.log_sum_exp[i];
     }
   }
 }
 
-void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bool masked) const {
-  const Workspace w = WorkspaceOf(arguments.workspace);
+void Forward::RunUnit(const WorkUnit& unit, bool masked) const {
+  const Workspace& w = unit.workspace;
   auto* scores = reinterpret_cast<float*>(w.thread + scores_tile_);
   auto* y = reinterpret_cast<float*>(w.thread + y_);
   auto* log_sum_exp = reinterpret_cast<float*>(w.thread + row_numbers_);
-  const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
-  const HeadRows& value_rows = scores_.rows_of(kValue);
-  const std::byte* values = value_rows.At(arguments.inputs[kValue], b, 0, h);
-  const auto gather = [&](std::span<const KeyRun> runs) {
-    scores_.GatherKeys(arguments.inputs, b, h, runs, w.thread + value_, w);
+  const RowTerms terms = scores_.Terms(unit, masked);
+  const HeadRows values =
+      scores_.layout(kValue).AllRowsOf(unit.arguments.inputs[kValue], unit.b, unit.h);
+  const auto gather = [&](std::span<const RowRun> runs) {
+    scores_.GatherKeys(unit, runs, w.thread + value_);
   };
   if (!few_ && !blocks_.AreRuns()) gather({});
   for (const QueryBlock& block : blocks_.all()) {
     float* inverse_sum = log_sum_exp + block.rows;
-    const std::span<const KeyRun> runs = scores_.RunsOf(arguments.inputs, h, block, w);
+    const std::span<const RowRun> runs = scores_.RunsOf(unit, block);
     if (!runs.empty()) gather(runs);
     Tile tile = scores_.TileOf(block, runs, scores, w);
     // In decoding, keys after the current position do not exist yet.
@@ -138,41 +139,41 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
       tile.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
     }
     if (few_) {
-      scores_.FillFew(arguments.inputs, b, h, block, tile, w);
+      scores_.FillFew(unit, block, tile);
       Softmax(terms, tile, nullptr, log_sum_exp, inverse_sum);
-      WeightRows(dtype_, tile, values, value_rows.stride, value_rows.width, y);
+      WeightRows(tile, values, y);
     } else {
-      scores_.Fill(arguments.inputs, b, h, block, tile, w);
+      scores_.Fill(unit, block, tile);
       std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_tile_ : nullptr;
       Softmax(terms, tile, rounded, log_sum_exp, inverse_sum);
       weigh_[block.shape].Run(rounded ? static_cast<const void*>(rounded) : scores,
                               w.thread + value_, y, w.products);
     }
-    StoreOutputs(arguments, b, h, block, y, z_.head_size, inverse_sum, log_sum_exp);
+    Store(unit, block, {y, z_.head_size, inverse_sum, log_sum_exp});
   }
 }
 
-void Forward::RunShared(const KernelArguments& arguments, const int64_t* examples,
-                        int64_t count) const {
+void Forward::RunShared(const KernelArguments& arguments, std::span<const int64_t> examples) const {
   const int64_t blocks = std::ssize(blocks_.all());
-  ParallelTasks(z_.heads * blocks, [&](int64_t unit) {
-    shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
-                          WorkspaceOf(arguments.workspace));
+  ParallelTasks(z_.heads * blocks, [&](int64_t number) {
+    shared_->ComputeBlock({arguments, 0, number / blocks, WorkspaceOf(arguments.workspace)},
+                          scores_, number % blocks);
   });
-  const int64_t size = shared_->group_size(), groups = DivideUp(count, size);
-  ParallelTasks(z_.heads * groups, [&](int64_t unit) {
+  const int64_t size = shared_->group_size(), groups = DivideUp(std::ssize(examples), size);
+  ParallelTasks(z_.heads * groups, [&](int64_t number) {
     const Workspace w = WorkspaceOf(arguments.workspace);
     auto* y = reinterpret_cast<float*>(w.thread + y_);
-    const int64_t h = unit / groups, from = unit % groups * size;
-    const int64_t members = std::min(size, count - from);
-    shared_->GatherGroup(arguments.inputs[kValue], scores_.rows_of(kValue), examples + from,
-                         members, h, w.thread + value_);
+    const int64_t h = number / groups;
+    const std::span<const int64_t> members = shared_->GroupFrom(examples, number % groups * size);
+    shared_->GatherGroup(arguments.inputs[kValue], scores_.layout(kValue), members, h,
+                         w.thread + value_);
     for (int64_t i = 0; i < blocks; ++i) {
       const QueryBlock& block = blocks_.all()[i];
       weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);
-      for (int64_t g = 0; g < members; ++g) {
-        StoreOutputs(arguments, examples[from + g], h, block, y + g * z_.head_size,
-                     size * z_.head_size, nullptr, shared_->log_sum_exp(h, w) + block.first);
+      for (int64_t g = 0; g < std::ssize(members); ++g) {
+        Store({arguments, members[g], h, w}, block,
+              {y + g * z_.head_size, size * z_.head_size, nullptr,
+               shared_->log_sum_exp(h, w) + block.first});
       }
     }
   });
@@ -184,11 +185,12 @@ void Forward::Run(const KernelArguments& arguments) const {
   auto* examples = reinterpret_cast<int64_t*>(arguments.workspace + examples_);
   const int64_t count = FindWholeExamples(z_, arguments.inputs, whole, examples);
   if (!few_) scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
-  if (shared_ && count > 0) RunShared(arguments, examples, count);
+  if (shared_ && count > 0) RunShared(arguments, {examples, static_cast<size_t>(count)});
   if (shared_ && count == z_.batch) return;
-  ParallelTasks(z_.batch * z_.heads, [&](int64_t unit) {
-    const int64_t b = unit / z_.heads;
-    if (!(shared_ && whole[b])) RunHead(arguments, b, unit % z_.heads, !whole[b]);
+  ParallelTasks(z_.batch * z_.heads, [&](int64_t number) {
+    const int64_t b = number / z_.heads;
+    if (shared_ && whole[b]) return;
+    RunUnit({arguments, b, number % z_.heads, WorkspaceOf(arguments.workspace)}, !whole[b]);
   });
 }
 

@@ -51,37 +51,32 @@ class Backward {
 
   Workspace WorkspaceOf(std::byte* base) const;
   HeadSums StartHead(const KernelArguments& arguments, int64_t h) const;
-  void RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
-               const HeadSums& sums) const;
+  void RunUnit(const WorkUnit& unit, bool masked, const HeadSums& sums) const;
   const float* LogSumExp(const float* all, const QueryBlock& block, const Workspace& w) const;
-  void ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h,
-                      const QueryBlock& block, const RowTerms& terms, const Tile& tile,
-                      const HeadSums& sums, const Workspace& w) const;
-  void FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h,
-                        const QueryBlock& block, const void* d_scores, float* d_positions,
-                        const Workspace& w) const;
-  // Which examples need no mask, and their list. The first `shared` of the list are computed
-  // together.
+  void ScoreGradients(const WorkUnit& unit, const QueryBlock& block, const RowTerms& terms,
+                      const Tile& tile, const HeadSums& sums) const;
+  void FeatureGradients(const WorkUnit& unit, const QueryBlock& block, const void* d_scores,
+                        float* d_positions) const;
+  // Which examples need no mask, and the list of those that are computed together.
   struct Examples {
     const uint8_t* whole;
-    const int64_t* list;
-    int64_t shared;
+    std::span<const int64_t> shared;
   };
   void RunHeads(const KernelArguments& arguments, const Examples& examples) const;
   void RunUnits(const KernelArguments& arguments, const Examples& examples) const;
-  void RunSharedHead(const KernelArguments& arguments, int64_t h, const int64_t* examples,
-                     int64_t count, const HeadSums& sums) const;
-  void RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
-                      int64_t count, bool first, bool d_scores) const;
+  void RunSharedHead(const KernelArguments& arguments, int64_t h, std::span<const int64_t> examples,
+                     const HeadSums& sums) const;
+  void RunSharedGroup(const KernelArguments& arguments, int64_t h,
+                      std::span<const int64_t> examples, bool first, bool d_scores) const;
   // Where a unit adds the gradient of the bias: the entry for difference 0. `slot` is its example,
   // or the batch size for the examples that share their probabilities.
   float* BiasSums(const KernelArguments& arguments, int64_t h, int64_t slot) const;
   void SumBias(const KernelArguments& arguments) const;
   void SumHeads(const KernelArguments& arguments) const;
-  void Store(const KernelArguments& arguments, Input g, int64_t b, int64_t i, int64_t h,
-             const float* from, int64_t from_stride, int64_t count, int64_t step = 1) const;
+  void Store(const WorkUnit& unit, Input g, const RowRun& run, const float* from,
+             int64_t stride) const;
   void AddKeyProduct(const Gemm& product, const void* x, const void* y,
-                     std::span<const KeyRun> runs, size_t sums, const Workspace& w) const;
+                     std::span<const RowRun> runs, size_t sums, const Workspace& w) const;
 
   float* Floats(const Workspace& w, size_t offset) const {
     return reinterpret_cast<float*>(w.thread + offset);
@@ -91,8 +86,8 @@ class Backward {
 
   Dimensions z_;
   DType dtype_;
-  HeadRows y_rows_;                           // of y and of dy
-  HeadRows gradients_[kGradientOutputCount];  // of activations
+  HeadLayout y_layout_;                         // of y and of dy
+  HeadLayout gradients_[kGradientOutputCount];  // of activations
   bool wants_[kGradientOutputCount];
   bool accumulate_[kGradientOutputCount] = {};
   bool by_position_, sums_heads_, wants_scores_ = false, spreads_ = false;
@@ -120,9 +115,9 @@ Backward::Backward(const OpCall& call)
     if (g < std::ssize(call.accumulate)) accumulate_[g] = call.accumulate[g];
     if (g != kValue && wants_[g]) wants_scores_ = true;
   }
-  y_rows_ = HeadRows(call.inputs[kGivenY], z_.heads);
+  y_layout_ = HeadLayout(call.inputs[kGivenY], z_.heads);
   for (const Input g : {kQuery, kKey, kValue, kU, kA, kB}) {
-    if (wants(g)) gradients_[g] = HeadRows(call.outputs[g], z_.heads);
+    if (wants(g)) gradients_[g] = HeadLayout(call.outputs[g], z_.heads);
   }
   by_position_ = scores_.has(kKeyPositions);
   sums_heads_ = wants(kTable) || wants(kPositions) ||
@@ -235,25 +230,28 @@ Workspace Backward::WorkspaceOf(std::byte* base) const {
   return {base, thread, thread + thread_.bytes()};
 }
 
-// Stores f32 rows as rows i, i + step, ... of head h of output g, an activation.
-void Backward::Store(const KernelArguments& arguments, Input g, int64_t b, int64_t i, int64_t h,
-                     const float* from, int64_t from_stride, int64_t count, int64_t step) const {
-  const HeadRows& rows = gradients_[g];
-  StoreRows(dtype_, from, from_stride, nullptr, rows.At(arguments.outputs[g], b, i, h),
-            rows.stride * step, count, rows.width, accumulate_[g]);
+// Stores f32 rows, `stride` elements apart, as rows of output g, an activation.
+void Backward::Store(const WorkUnit& unit, Input g, const RowRun& run, const float* from,
+                     int64_t stride) const {
+  StoreRows(from, stride, nullptr,
+            gradients_[g].RowsOf(unit.arguments.outputs[g], unit.b, unit.h, run), accumulate_[g]);
 }
 
 // Adds x^T y, whose rows are the keys of a block, to the sums of all keys.
 void Backward::AddKeyProduct(const Gemm& product, const void* x, const void* y,
-                             std::span<const KeyRun> runs, size_t sums, const Workspace& w) const {
+                             std::span<const RowRun> runs, size_t sums, const Workspace& w) const {
   if (runs.empty()) return product.Run(x, y, Floats(w, sums), w.products);
   const float* from = Floats(w, d_runs_);
   product.Run(x, y, Floats(w, d_runs_), w.products);
   const int64_t width = z_.head_size;
-  for (const KeyRun& run : runs) {
+  for (const RowRun& run : runs) {
     if (run.first >= 0) {
-      StoreRows(DType::kF32, from, width, nullptr, Floats(w, sums) + run.first * width,
-                width * run.step, run.count, width, /*accumulate=*/true);
+      const HeadRows to{.dtype = DType::kF32,
+                        .data = Floats(w, sums) + run.first * width,
+                        .stride = width * run.step,
+                        .count = run.count,
+                        .width = width};
+      StoreRows(from, width, nullptr, to, /*accumulate=*/true);
     }
     from += run.count * width;
   }
@@ -312,41 +310,41 @@ void Backward::SumHeads(const KernelArguments& arguments) const {
   if (positions_partial_) sum(kPositions, positions_sums_, z_.features * z_.position_extent);
 }
 
-void Backward::FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h,
-                                const QueryBlock& block, const void* d_scores, float* d_positions,
-                                const Workspace& w) const {
+void Backward::FeatureGradients(const WorkUnit& unit, const QueryBlock& block, const void* d_scores,
+                                float* d_positions) const {
+  const Workspace& w = unit.workspace;
   const BlockProducts& p = products_[block.shape];
   float* d_rows = Floats(w, d_rows_);
   if (wants(kU)) {
-    p.d_u.Run(d_scores, scores_.positions(arguments.inputs, h, w), d_rows, w.products);
-    Store(arguments, kU, b, block.first, h, d_rows, z_.features, block.rows);
+    p.d_u.Run(d_scores, scores_.positions(unit), d_rows, w.products);
+    Store(unit, kU, block.queries(), d_rows, z_.features);
   }
   if (d_positions) p.d_positions.Run(scores_.u(w), d_scores, d_positions, w.products);
 }
 
-void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h,
-                              const QueryBlock& block, const RowTerms& terms, const Tile& tile,
-                              const HeadSums& sums, const Workspace& w) const {
+void Backward::ScoreGradients(const WorkUnit& unit, const QueryBlock& block, const RowTerms& terms,
+                              const Tile& tile, const HeadSums& sums) const {
+  const KernelArguments& arguments = unit.arguments;
+  const Workspace& w = unit.workspace;
   const BlockProducts& p = products_[block.shape];
   float *d_scores = Floats(w, d_tile_), *row_dots = Floats(w, row_dots_);
   p.d_probabilities.Run(w.thread + dy_, w.thread + value_, d_scores, w.products);
   const auto rows_of = [&](int input) {
-    return y_rows_.At(arguments.inputs[input], b, block.first, h);
+    return y_layout_.RowsOf(arguments.inputs[input], unit.b, unit.h, block.queries());
   };
-  RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), y_rows_.stride * block.step, block.rows,
-          y_rows_.width, row_dots);
+  RowDots(rows_of(kGivenDY), rows_of(kGivenY), row_dots);
   std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
   ScoreGradient(tile, d_scores, row_dots,
                 {.keep = spreads_ || !rounded || (wants(kBias) && blocks_.AreRuns()),
                  .rounded = rounded,
-                 .bias = BiasSums(arguments, h, b)});
+                 .bias = BiasSums(arguments, unit.h, unit.b)});
   const void* operand = rounded ? static_cast<const void*>(rounded) : d_scores;
   const void* features = operand;
   if (spreads_) {
     RowGradients gradients{
         .table = sums.table, .accumulate_a = accumulate_[kA], .accumulate_b = accumulate_[kB]};
-    if (wants(kA)) gradients.a = gradients_[kA].At(arguments.outputs[kA], b, 0, h);
-    if (wants(kB)) gradients.b = gradients_[kB].At(arguments.outputs[kB], b, 0, h);
+    if (wants(kA)) gradients.a = gradients_[kA].AllRowsOf(arguments.outputs[kA], unit.b, unit.h);
+    if (wants(kB)) gradients.b = gradients_[kB].AllRowsOf(arguments.outputs[kB], unit.b, unit.h);
     if (by_position_ && scores_.has(kU)) {
       gradients.position_scores = scores_.position_scores(w);
       features = gradients.position_scores;
@@ -356,11 +354,10 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
   }
   if (wants(kQuery)) {
     p.d_query.Run(operand, scores_.key(w), Floats(w, d_rows_), w.products);
-    Store(arguments, kQuery, b, block.first, h, Floats(w, d_rows_), z_.head_size, block.rows,
-          block.step);
+    Store(unit, kQuery, block.queries(), Floats(w, d_rows_), z_.head_size);
   }
   if (wants(kKey)) AddKeyProduct(p.d_key, operand, scores_.query(w), tile.runs, d_key_, w);
-  if (scores_.has(kU)) FeatureGradients(arguments, b, h, block, features, sums.positions, w);
+  if (scores_.has(kU)) FeatureGradients(unit, block, features, sums.positions);
 }
 
 // The log_sum_exp of a block's queries; `all`: that of all queries.
@@ -372,47 +369,47 @@ const float* Backward::LogSumExp(const float* all, const QueryBlock& block,
   return rows;
 }
 
-void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
-                       const HeadSums& sums) const {
-  const Workspace w = WorkspaceOf(arguments.workspace);
-  const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
+void Backward::RunUnit(const WorkUnit& unit, bool masked, const HeadSums& sums) const {
+  const Workspace& w = unit.workspace;
+  const Inputs& inputs = unit.arguments.inputs;
+  const RowTerms terms = scores_.Terms(unit, masked);
   const int64_t size = z_.head_size;
-  const auto* log_sum_exp = static_cast<const float*>(arguments.inputs[kGivenLogSumExp]) +
-                            (b * z_.heads + h) * z_.queries;
-  const auto gather = [&](std::span<const KeyRun> runs) {
-    scores_.GatherKeys(arguments.inputs, b, h, runs, w.thread + value_, w);
+  const auto* log_sum_exp = static_cast<const float*>(inputs[kGivenLogSumExp]) +
+                            (unit.b * z_.heads + unit.h) * z_.queries;
+  const auto gather = [&](std::span<const RowRun> runs) {
+    scores_.GatherKeys(unit, runs, w.thread + value_);
   };
   if (!blocks_.AreRuns()) gather({});
   if (wants(kKey)) std::fill_n(Floats(w, d_key_), z_.keys * size, 0.0f);
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * size, 0.0f);
   for (const QueryBlock& block : blocks_.all()) {
-    const std::span<const KeyRun> runs = scores_.RunsOf(arguments.inputs, h, block, w);
+    const std::span<const RowRun> runs = scores_.RunsOf(unit, block);
     if (!runs.empty()) gather(runs);
     Tile tile = scores_.TileOf(block, runs, Floats(w, scores_tile_), w);
-    scores_.Fill(arguments.inputs, b, h, block, tile, w);
+    scores_.Fill(unit, block, tile);
     std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
     Probabilities(terms, tile, LogSumExp(log_sum_exp, block, w), rounded);
-    GatherRows(dtype_, y_rows_.At(arguments.inputs[kGivenDY], b, block.first, h),
-               y_rows_.stride * block.step, w.thread + dy_, size, block.rows, size);
+    GatherRows(y_layout_.RowsOf(inputs[kGivenDY], unit.b, unit.h, block.queries()), w.thread + dy_,
+               size);
     if (wants(kValue)) {
       AddKeyProduct(products_[block.shape].d_value,
                     rounded ? static_cast<const void*>(rounded) : tile.scores, w.thread + dy_, runs,
                     d_value_, w);
     }
-    if (wants_scores_) ScoreGradients(arguments, b, h, block, terms, tile, sums, w);
+    if (wants_scores_) ScoreGradients(unit, block, terms, tile, sums);
   }
-  if (wants(kKey)) Store(arguments, kKey, b, 0, h, Floats(w, d_key_), size, z_.keys);
-  if (wants(kValue)) Store(arguments, kValue, b, 0, h, Floats(w, d_value_), size, z_.keys);
+  if (wants(kKey)) Store(unit, kKey, {0, z_.keys}, Floats(w, d_key_), size);
+  if (wants(kValue)) Store(unit, kValue, {0, z_.keys}, Floats(w, d_value_), size);
 }
 
 // dV of a group of examples, and their part of the head's dP.
-void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
-                              int64_t count, bool first, bool d_scores) const {
+void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h,
+                              std::span<const int64_t> examples, bool first, bool d_scores) const {
   const Workspace w = WorkspaceOf(arguments.workspace);
   const int64_t width = shared_->group_size() * z_.head_size;
-  shared_->GatherGroup(arguments.inputs[kGivenDY], y_rows_, examples, count, h, w.thread + dy_);
+  shared_->GatherGroup(arguments.inputs[kGivenDY], y_layout_, examples, h, w.thread + dy_);
   if (d_scores) {
-    shared_->GatherGroup(arguments.inputs[kValue], scores_.rows_of(kValue), examples, count, h,
+    shared_->GatherGroup(arguments.inputs[kValue], scores_.layout(kValue), examples, h,
                          w.thread + value_);
   }
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * width, 0.0f);
@@ -428,31 +425,28 @@ void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const
           .Run(dy, w.thread + value_, Floats(w, d_tile_) + d_offsets_[i], w.products);
     }
   }
-  for (int64_t g = 0; wants(kValue) && g < count; ++g) {
-    Store(arguments, kValue, examples[g], 0, h, Floats(w, d_value_) + g * z_.head_size, width,
-          z_.keys);
+  for (int64_t g = 0; wants(kValue) && g < std::ssize(examples); ++g) {
+    Store({arguments, examples[g], h, w}, kValue, {0, z_.keys},
+          Floats(w, d_value_) + g * z_.head_size, width);
   }
 }
 
-void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const int64_t* examples,
-                             int64_t count, const HeadSums& sums) const {
+void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h,
+                             std::span<const int64_t> examples, const HeadSums& sums) const {
   const Workspace w = WorkspaceOf(arguments.workspace);
-  const int64_t group = shared_->group_size();
-  for (int64_t from = 0; from < count; from += group) {
-    RunSharedGroup(arguments, h, examples + from, std::min(group, count - from), from == 0, true);
+  for (int64_t from = 0; from < std::ssize(examples); from += shared_->group_size()) {
+    RunSharedGroup(arguments, h, shared_->GroupFrom(examples, from), from == 0, true);
   }
   float *row_dots = Floats(w, row_dots_), *of_example = row_dots + z_.queries;
-  const auto row_of = [&](int input, int64_t example, int64_t i) {
-    return y_rows_.At(arguments.inputs[input], example, i, h);
-  };
-  const RowTerms terms = scores_.Terms(arguments.inputs, 0, h, false);
+  const RowTerms terms = scores_.Terms({arguments, 0, h, w}, /*masked=*/false);
   for (int64_t i = 0; i < std::ssize(blocks_.all()); ++i) {
     const QueryBlock& block = blocks_.all()[i];
     std::fill_n(row_dots, block.rows, 0.0f);
-    for (int64_t e = 0; e < count; ++e) {
-      RowDots(dtype_, row_of(kGivenDY, examples[e], block.first),
-              row_of(kGivenY, examples[e], block.first), y_rows_.stride, block.rows, y_rows_.width,
-              of_example);
+    for (const int64_t example : examples) {
+      const auto rows_of = [&](int input) {
+        return y_layout_.RowsOf(arguments.inputs[input], example, h, block.queries());
+      };
+      RowDots(rows_of(kGivenDY), rows_of(kGivenY), of_example);
       AddTo(row_dots, of_example, block.rows);
     }
     const Tile tile = scores_.TileOf(block, {}, shared_->exact(h, i, w), w);
@@ -466,28 +460,30 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
 void Backward::RunHeads(const KernelArguments& arguments, const Examples& examples) const {
   ParallelTasks(z_.heads, [&](int64_t h) {
     const HeadSums sums = StartHead(arguments, h);
-    if (examples.shared > 0) RunSharedHead(arguments, h, examples.list, examples.shared, sums);
+    if (!examples.shared.empty()) RunSharedHead(arguments, h, examples.shared, sums);
     for (int64_t b = 0; b < z_.batch; ++b) {
       const bool whole = examples.whole[b] != 0;
-      if (!(whole && examples.shared > 0)) RunUnit(arguments, b, h, !whole, sums);
+      if (whole && !examples.shared.empty()) continue;
+      RunUnit({arguments, b, h, WorkspaceOf(arguments.workspace)}, !whole, sums);
     }
   });
   SumHeads(arguments);
 }
 
 void Backward::RunUnits(const KernelArguments& arguments, const Examples& examples) const {
-  if (examples.shared > 0) {
-    const int64_t size = shared_->group_size(), groups = DivideUp(examples.shared, size);
-    ParallelTasks(z_.heads * groups, [&](int64_t unit) {
-      const int64_t from = unit % groups * size;
-      RunSharedGroup(arguments, unit / groups, examples.list + from,
-                     std::min(size, examples.shared - from), false, false);
+  if (!examples.shared.empty()) {
+    const int64_t size = shared_->group_size();
+    const int64_t groups = DivideUp(std::ssize(examples.shared), size);
+    ParallelTasks(z_.heads * groups, [&](int64_t number) {
+      RunSharedGroup(arguments, number / groups,
+                     shared_->GroupFrom(examples.shared, number % groups * size), false, false);
     });
   }
-  ParallelTasks(z_.batch * z_.heads, [&](int64_t unit) {
-    const int64_t b = unit / z_.heads;
+  ParallelTasks(z_.batch * z_.heads, [&](int64_t number) {
+    const int64_t b = number / z_.heads;
     const bool whole = examples.whole[b] != 0;
-    if (!(whole && examples.shared > 0)) RunUnit(arguments, b, unit % z_.heads, !whole, {});
+    if (whole && !examples.shared.empty()) return;
+    RunUnit({arguments, b, number % z_.heads, WorkspaceOf(arguments.workspace)}, !whole, {});
   });
 }
 
@@ -504,15 +500,16 @@ void Backward::Run(const KernelArguments& arguments) const {
   scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
   if (shared) {
     const int64_t blocks = std::ssize(blocks_.all());
-    ParallelTasks(z_.heads * blocks, [&](int64_t unit) {
-      shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
-                            WorkspaceOf(arguments.workspace));
+    ParallelTasks(z_.heads * blocks, [&](int64_t number) {
+      shared_->ComputeBlock({arguments, 0, number / blocks, WorkspaceOf(arguments.workspace)},
+                            scores_, number % blocks);
     });
   }
+  const Examples split{whole, {examples, shared ? static_cast<size_t>(count) : 0}};
   if (sums_heads_) {
-    RunHeads(arguments, {whole, examples, shared ? count : 0});
+    RunHeads(arguments, split);
   } else {
-    RunUnits(arguments, {whole, examples, shared ? count : 0});
+    RunUnits(arguments, split);
   }
   if (wants(kBias)) SumBias(arguments);
 }

@@ -23,24 +23,24 @@ class Weights {
 
   void Run(const KernelArguments& arguments) const {
     SYNTRA_CHECK(ThreadCount() <= threads_, "attention_weights was bound for {} threads", threads_);
-    ParallelTasks(z_.batch * z_.heads, [&](int64_t unit) {
-      for (int64_t i = 0; i < z_.queries; ++i) {
-        RunRow(arguments, unit / z_.heads, unit % z_.heads, i);
-      }
+    ParallelTasks(z_.batch * z_.heads, [&](int64_t number) {
+      std::byte* thread = arguments.workspace + call_.bytes() + ThreadIndex() * thread_.bytes();
+      const Workspace w{arguments.workspace, thread, nullptr};
+      const WorkUnit unit{arguments, number / z_.heads, number % z_.heads, w};
+      for (int64_t i = 0; i < z_.queries; ++i) RunRow(unit, i);
     });
   }
 
  private:
-  void RunRow(const KernelArguments& arguments, int64_t b, int64_t h, int64_t i) const {
-    std::byte* thread = arguments.workspace + call_.bytes() + ThreadIndex() * thread_.bytes();
-    const Workspace w{arguments.workspace, thread, nullptr};
-    float* out =
-        static_cast<float*>(arguments.outputs[0]) + ((b * z_.heads + h) * z_.queries + i) * z_.keys;
+  void RunRow(const WorkUnit& unit, int64_t i) const {
+    std::byte* thread = unit.workspace.thread;
+    float* out = static_cast<float*>(unit.arguments.outputs[0]) +
+                 ((unit.b * z_.heads + unit.h) * z_.queries + i) * z_.keys;
     float* row = accumulate_ ? reinterpret_cast<float*>(thread + row_) : out;
     const QueryBlock block{.first = i, .rows = 1, .keys = z_.keys, .shape = 0, .runs = {}};
-    Tile tile = scores_.TileOf(block, {}, row, w);
-    scores_.FillFew(arguments.inputs, b, h, block, tile, w);
-    Softmax(scores_.Terms(arguments.inputs, b, h, scores_.has(kQuerySegments)), tile, nullptr,
+    Tile tile = scores_.TileOf(block, {}, row, unit.workspace);
+    scores_.FillFew(unit, block, tile);
+    Softmax(scores_.Terms(unit, scores_.has(kQuerySegments)), tile, nullptr,
             reinterpret_cast<float*>(thread + log_sum_exp_), nullptr);
     if (accumulate_) AddTo(out, row, z_.keys);
   }

@@ -62,7 +62,7 @@ void QueryBlocks::SplitWindows(int64_t tile_bytes) {
       QueryBlock block{first, std::min(rows, DivideUp(end - first, step)), 0, 0, step};
       block.runs = WindowOf(block);
       runs_ = std::max<int64_t>(runs_, std::ssize(block.runs));
-      for (const KeyRun& run : block.runs) block.keys += run.count;
+      for (const RowRun& run : block.runs) block.keys += run.count;
       Add(std::move(block));
     }
   };
@@ -73,14 +73,14 @@ void QueryBlocks::SplitWindows(int64_t tile_bytes) {
   }
 }
 
-std::vector<KeyRun> QueryBlocks::WindowOf(const QueryBlock& block) const {
+std::vector<RowRun> QueryBlocks::WindowOf(const QueryBlock& block) const {
   const Pattern& pattern = z_.pattern;
   const int64_t last = block.first + (block.rows - 1) * block.step;
   const int64_t end = pattern.causal ? std::min(z_.keys, last + 1) : z_.keys;
   if (block.first < pattern.globals) return {{0, end}};
   const int64_t globals = std::min(pattern.globals, end), step = pattern.dilation;
   const int64_t before = (pattern.window - 1) * step;
-  std::vector<KeyRun> runs;
+  std::vector<RowRun> runs;
   if (globals > 0) runs.push_back({0, globals});
   const int64_t least = std::max(globals, block.first - before);
   const int64_t first = least + (block.first - least) % step;
@@ -116,13 +116,13 @@ int64_t QueryBlocks::LargestTile() const {
   return most;
 }
 
-std::span<const KeyRun> QueryBlocks::RunsOf(const Inputs& inputs, int64_t h,
-                                            const QueryBlock& block, KeyRun* scratch) const {
+std::span<const RowRun> QueryBlocks::RunsOf(const Inputs& inputs, int64_t h,
+                                            const QueryBlock& block, RowRun* scratch) const {
   if (z_.block == 0) return block.runs;
   const int64_t head = z_.block_heads == 1 ? 0 : h;
   const auto* read = static_cast<const int32_t*>(inputs[kKeyBlocks]) +
                      (head * z_.QueryBlocks() + block.first / z_.block) * z_.blocks_read;
-  KeyRun* end = scratch;
+  RowRun* end = scratch;
   for (int64_t i = 0; i < z_.blocks_read; ++i) {
     const int64_t first = std::max(read[i], 0) * z_.block;
     const int64_t count = read[i] < 0 ? 0 : std::clamp<int64_t>(z_.keys - first, 0, z_.block);
@@ -132,7 +132,7 @@ std::span<const KeyRun> QueryBlocks::RunsOf(const Inputs& inputs, int64_t h,
   return {scratch, end};
 }
 
-Columns ColumnsOf(const Pattern& pattern, int64_t query, const KeyRun& run) {
+Columns ColumnsOf(const Pattern& pattern, int64_t query, const RowRun& run) {
   Columns columns{0, run.first < 0 ? 0 : run.count};
   // The column up to which, and that from which, rows are at most `row` and at least `row`.
   const auto through = [&](int64_t row) {

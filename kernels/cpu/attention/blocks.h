@@ -16,7 +16,7 @@ namespace syntra::attention {
 using Inputs = std::span<void* const>;
 
 // Rows first, first + step and so on. first < 0: columns of a tile that stand for no row.
-struct KeyRun {
+struct RowRun {
   int64_t first, count, step = 1;
 };
 
@@ -25,7 +25,9 @@ struct QueryBlock {
   int64_t first, rows, keys;
   int shape;                 // blocks with equal numbers of rows and keys have the same shape
   int64_t step = 1;          // rows from one query to the next
-  std::vector<KeyRun> runs;  // of a window: the keys, `keys` in all; else empty
+  std::vector<RowRun> runs;  // of a window: the keys, `keys` in all; else empty
+
+  RowRun queries() const { return {first, rows, step}; }
 };
 
 class QueryBlocks {
@@ -45,8 +47,8 @@ class QueryBlocks {
   int64_t LargestTile() const;  // scores
 
   // The keys that a block of head h reads, if they are runs. `scratch` has most_runs() elements.
-  std::span<const KeyRun> RunsOf(const Inputs& inputs, int64_t h, const QueryBlock& block,
-                                 KeyRun* scratch) const;
+  std::span<const RowRun> RunsOf(const Inputs& inputs, int64_t h, const QueryBlock& block,
+                                 RowRun* scratch) const;
   int64_t most_runs() const { return runs_; }
 
  private:
@@ -56,7 +58,7 @@ class QueryBlocks {
   void SplitBlocks();
   void Add(QueryBlock block);
   // The runs of keys that the queries of a block read.
-  std::vector<KeyRun> WindowOf(const QueryBlock& block) const;
+  std::vector<RowRun> WindowOf(const QueryBlock& block) const;
 
   Dimensions z_;
   int64_t runs_ = 0;
@@ -68,6 +70,6 @@ class QueryBlocks {
 struct Columns {
   int64_t begin, end;
 };
-Columns ColumnsOf(const Pattern& pattern, int64_t query, const KeyRun& run);
+Columns ColumnsOf(const Pattern& pattern, int64_t query, const RowRun& run);
 
 }  // namespace syntra::attention

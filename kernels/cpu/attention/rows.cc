@@ -150,12 +150,8 @@ HWY_INLINE int64_t KeyLimit(const RowTerms& terms, const Tile& tile, int64_t i) 
 }
 
 template <typename T>
-HWY_INLINE const T* Row(const void* base, int64_t row, int64_t stride) {
-  return static_cast<const T*>(base) + row * stride;
-}
-template <typename T>
-HWY_INLINE T* Row(void* base, int64_t row, int64_t stride) {
-  return static_cast<T*>(base) + row * stride;
+HWY_INLINE T* Row(const HeadRows& rows, int64_t row) {
+  return static_cast<T*>(rows.data) + row * rows.stride;
 }
 
 HWY_INLINE const float* TableRow(const RowTerms& terms, int64_t query) {
@@ -167,11 +163,12 @@ HWY_INLINE const float* TableRow(const RowTerms& terms, int64_t query) {
 template <typename T>
 HWY_INLINE void AddOuter(const RowTerms& terms, int64_t query, float* row, float* scratch,
                          int64_t count) {
-  float *a = scratch, *b = scratch + terms.a_size;
-  Convert(Row<T>(terms.a, query, terms.a_stride), a, terms.a_size);
-  Convert(Row<T>(terms.b, query, terms.b_stride), b, terms.b_size);
-  for (int64_t n = 0, y = 0; n < count; n += terms.a_size, ++y) {
-    AddScaled(row + n, a, b[y], std::min(terms.a_size, count - n));
+  const int64_t a_size = terms.a.width, b_size = terms.b.width;
+  float *a = scratch, *b = scratch + a_size;
+  Convert(Row<T>(terms.a, query), a, a_size);
+  Convert(Row<T>(terms.b, query), b, b_size);
+  for (int64_t n = 0, y = 0; n < count; n += a_size, ++y) {
+    AddScaled(row + n, a, b[y], std::min(a_size, count - n));
   }
 }
 
@@ -180,7 +177,7 @@ HWY_INLINE void AddTerms(const RowTerms& terms, const Tile& tile, int64_t i, int
   const int64_t query = tile.first + i;
   float* row = tile.scores + i * tile.stride;
   const bool by_position = terms.key_positions != nullptr;
-  const bool any = terms.table || terms.a || tile.position_scores;
+  const bool any = terms.table || terms.a.data || tile.position_scores;
   float* target = row;
   int64_t count = limit;
   if (by_position && any) {
@@ -193,7 +190,7 @@ HWY_INLINE void AddTerms(const RowTerms& terms, const Tile& tile, int64_t i, int
     }
   }
   if (terms.table) Add(target, TableRow(terms, query), count);
-  if (terms.a) AddOuter<T>(terms, query, target, tile.row_scratch + terms.extent, count);
+  if (terms.a.data) AddOuter<T>(terms, query, target, tile.row_scratch + terms.extent, count);
   if (target != row) AddIndexed(row, target, terms.key_positions, limit);
   if (terms.query_segments) {
     const int32_t segment = terms.query_segments[query];
@@ -248,7 +245,7 @@ HWY_INLINE Scores ScoresOfRuns(const RowTerms& terms, const Tile& tile, int64_t 
   const int32_t segment = terms.query_segments ? terms.query_segments[query] : 0;
   float* row = tile.scores + i * tile.stride;
   int64_t begin = tile.keys, end = 0, column = 0;
-  for (const KeyRun& run : tile.runs) {
+  for (const RowRun& run : tile.runs) {
     float* x = row + column;
     const Columns read = ColumnsOf(terms.pattern, query, run);
     const int64_t count = read.end - read.begin, first = run.first + read.begin * run.step;
@@ -337,15 +334,14 @@ void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_s
 }
 
 template <typename T>
-void RowDotsOf(const T* dy, const T* y, int64_t stride, int64_t rows, int64_t width,
-               float* row_dots) {
-  for (int64_t i = 0; i < rows; ++i) row_dots[i] = Dot(dy + i * stride, y + i * stride, width);
+void RowDotsOf(const HeadRows dy, const HeadRows y, float* row_dots) {
+  for (int64_t i = 0; i < dy.count; ++i) row_dots[i] = Dot(Row<T>(dy, i), Row<T>(y, i), dy.width);
 }
 
 // Adds a row of score gradients to the bias's gradient, whose entry for difference 0 is `bias`.
 HWY_INLINE void AddRunsToBias(const Tile& tile, int64_t i, const float* ds, float* bias) {
   const int64_t query = tile.first + i * tile.step;
-  for (const KeyRun& run : tile.runs) {
+  for (const RowRun& run : tile.runs) {
     if (run.first >= 0 && run.step == 1) {
       Add(bias + run.first - query, ds, run.count);
     } else if (run.first >= 0) {
@@ -386,22 +382,21 @@ HWY_INLINE void StoreRow(const float* in, float scale, T* out, int64_t width, bo
 template <typename T>
 HWY_INLINE void SpreadOuter(const RowTerms& terms, const RowGradients& gradients, int64_t query,
                             const float* d, float* scratch, int64_t count) {
-  float *a = scratch, *b = a + terms.a_size, *da = b + terms.b_size, *db = da + terms.a_size;
-  Convert(Row<T>(terms.a, query, terms.a_stride), a, terms.a_size);
-  Convert(Row<T>(terms.b, query, terms.b_stride), b, terms.b_size);
-  std::fill_n(da, terms.a_size + terms.b_size, 0.0f);
-  for (int64_t n = 0, y = 0; n < count; n += terms.a_size, ++y) {
-    const int64_t width = std::min(terms.a_size, count - n);
+  const int64_t a_size = terms.a.width, b_size = terms.b.width;
+  float *a = scratch, *b = a + a_size, *da = b + b_size, *db = da + a_size;
+  Convert(Row<T>(terms.a, query), a, a_size);
+  Convert(Row<T>(terms.b, query), b, b_size);
+  std::fill_n(da, a_size + b_size, 0.0f);
+  for (int64_t n = 0, y = 0; n < count; n += a_size, ++y) {
+    const int64_t width = std::min(a_size, count - n);
     AddScaled(da, d + n, b[y], width);
     db[y] = Dot(a, d + n, width);
   }
-  if (gradients.a) {
-    StoreRow(da, 1.0f, Row<T>(gradients.a, query, terms.a_stride), terms.a_size,
-             gradients.accumulate_a);
+  if (gradients.a.data) {
+    StoreRow(da, 1.0f, Row<T>(gradients.a, query), a_size, gradients.accumulate_a);
   }
-  if (gradients.b) {
-    StoreRow(db, 1.0f, Row<T>(gradients.b, query, terms.b_stride), terms.b_size,
-             gradients.accumulate_b);
+  if (gradients.b.data) {
+    StoreRow(db, 1.0f, Row<T>(gradients.b, query), b_size, gradients.accumulate_b);
   }
 }
 
@@ -424,58 +419,56 @@ void SpreadGradientOf(const RowTerms& terms, const Tile& tile, const float* d_sc
         std::memcpy(gradients.position_scores + i * count, by, count * sizeof(float));
       }
       if (gradients.rounded_position_scores) {
-        Convert(by, Row<BFloat16>(gradients.rounded_position_scores, i, count), count);
+        Convert(by, static_cast<BFloat16*>(gradients.rounded_position_scores) + i * count, count);
       }
     }
     if (gradients.table) {
       Add(gradients.table + (TableRow(terms, query) - terms.table), d, count);
     }
-    if (gradients.a || gradients.b) {
+    if (gradients.a.data || gradients.b.data) {
       SpreadOuter<T>(terms, gradients, query, d, tile.row_scratch + terms.extent, count);
     }
   }
 }
 
 template <typename T>
-void StoreRowsOf(const float* in, int64_t in_stride, const float* scale, T* out, int64_t out_stride,
-                 int64_t rows, int64_t width, bool accumulate) {
-  for (int64_t i = 0; i < rows; ++i) {
-    PrefetchRow(out + (i + kRowsAhead) * out_stride, width * sizeof(T));
-    StoreRow(in + i * in_stride, scale ? scale[i] : 1.0f, out + i * out_stride, width, accumulate);
+void StoreRowsOf(const float* from, int64_t stride, const float* scale, const HeadRows to,
+                 bool accumulate) {
+  for (int64_t i = 0; i < to.count; ++i) {
+    PrefetchRow(Row<T>(to, i + kRowsAhead), to.width * sizeof(T));
+    StoreRow(from + i * stride, scale ? scale[i] : 1.0f, Row<T>(to, i), to.width, accumulate);
   }
 }
 
 template <typename T>
-void DotRowsOf(const T* query, int64_t query_stride, const T* key, int64_t key_stride,
-               int64_t width, const Tile& tile) {
+void DotRowsOf(const HeadRows query, const HeadRows key, const Tile& tile) {
   for (int64_t i = 0; i < tile.rows; ++i) {
-    const T* q = query + i * query_stride;
+    const T* q = Row<T>(query, i);
     float* row = tile.scores + i * tile.stride;
-    for (int64_t j = 0; j < tile.keys; ++j) row[j] = Dot(q, key + j * key_stride, width);
+    for (int64_t j = 0; j < tile.keys; ++j) row[j] = Dot(q, Row<T>(key, j), key.width);
   }
 }
 
 template <typename T>
-void AddFeatureRowsOf(const T* u, int64_t u_stride, const float* positions, int64_t position_stride,
-                      int64_t features, float* scores, int64_t stride, int64_t rows,
-                      int64_t count) {
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t f = 0; f < features; ++f) {
+void AddFeatureRowsOf(const HeadRows u, const float* positions, int64_t position_stride,
+                      float* scores, int64_t stride, int64_t count) {
+  for (int64_t i = 0; i < u.count; ++i) {
+    for (int64_t f = 0; f < u.width; ++f) {
       float scale;
-      Convert(u + i * u_stride + f, &scale, 1);
+      Convert(Row<T>(u, i) + f, &scale, 1);
       AddScaled(scores + i * stride, positions + f * position_stride, scale, count);
     }
   }
 }
 
 template <typename T>
-void WeightRowsOf(const Tile& tile, const T* value, int64_t value_stride, int64_t width,
-                  float* out) {
+void WeightRowsOf(const Tile& tile, const HeadRows value, float* out) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     const float* p = tile.scores + i * tile.stride;
-    std::fill_n(out + i * width, width, 0.0f);
+    float* y = out + i * value.width;
+    std::fill_n(y, value.width, 0.0f);
     for (int64_t j = 0; j < tile.keys; ++j) {
-      if (p[j] != 0.0f) AddScaled(out + i * width, value + j * value_stride, p[j], width);
+      if (p[j] != 0.0f) AddScaled(y, Row<T>(value, j), p[j], value.width);
     }
   }
 }
@@ -485,7 +478,7 @@ void WeightRowsOf(const Tile& tile, const T* value, int64_t value_stride, int64_
 // The entry points. They select the element types once per tile.
 void EnterSoftmax(const RowTerms& terms, const Tile& tile, void* rounded, float* log_sum_exp,
                   float* inverse_sum) {
-  WithActivation(terms.dtype, [&](auto type) {
+  WithActivation(terms.a.dtype, [&](auto type) {
     SoftmaxOf<decltype(type)>(terms, tile, static_cast<BFloat16*>(rounded), log_sum_exp,
                               inverse_sum);
   });
@@ -493,17 +486,13 @@ void EnterSoftmax(const RowTerms& terms, const Tile& tile, void* rounded, float*
 
 void EnterProbabilities(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                         void* rounded) {
-  WithActivation(terms.dtype, [&](auto type) {
+  WithActivation(terms.a.dtype, [&](auto type) {
     ProbabilitiesOf<decltype(type)>(terms, tile, log_sum_exp, static_cast<BFloat16*>(rounded));
   });
 }
 
-void EnterRowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
-                  int64_t width, float* row_dots) {
-  WithActivation(dtype, [&](auto type) {
-    using T = decltype(type);
-    RowDotsOf(static_cast<const T*>(dy), static_cast<const T*>(y), stride, rows, width, row_dots);
-  });
+void EnterRowDots(const HeadRows& dy, const HeadRows& y, float* row_dots) {
+  WithActivation(dy.dtype, [&](auto type) { RowDotsOf<decltype(type)>(dy, y, row_dots); });
 }
 
 void EnterScoreGradient(const Tile& tile, float* d_scores, const float* row_dots,
@@ -513,16 +502,15 @@ void EnterScoreGradient(const Tile& tile, float* d_scores, const float* row_dots
 
 void EnterSpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
                          const RowGradients& gradients) {
-  WithActivation(terms.dtype, [&](auto type) {
+  WithActivation(terms.a.dtype, [&](auto type) {
     SpreadGradientOf<decltype(type)>(terms, tile, d_scores, gradients);
   });
 }
 
-void EnterStoreRows(DType dtype, const float* in, int64_t in_stride, const float* scale, void* out,
-                    int64_t out_stride, int64_t rows, int64_t width, bool accumulate) {
-  WithActivation(dtype, [&](auto type) {
-    StoreRowsOf(in, in_stride, scale, static_cast<decltype(type)*>(out), out_stride, rows, width,
-                accumulate);
+void EnterStoreRows(const float* from, int64_t stride, const float* scale, const HeadRows& to,
+                    bool accumulate) {
+  WithActivation(to.dtype, [&](auto type) {
+    StoreRowsOf<decltype(type)>(from, stride, scale, to, accumulate);
   });
 }
 
@@ -532,29 +520,19 @@ void EnterRoundToBFloat16(const float* in, void* out, int64_t count) {
 
 void EnterAddTo(float* to, const float* from, int64_t count) { Add(to, from, count); }
 
-void EnterDotRows(DType dtype, const void* query, int64_t query_stride, const void* key,
-                  int64_t key_stride, int64_t width, const Tile& tile) {
-  WithActivation(dtype, [&](auto type) {
-    using T = decltype(type);
-    DotRowsOf(static_cast<const T*>(query), query_stride, static_cast<const T*>(key), key_stride,
-              width, tile);
+void EnterDotRows(const HeadRows& query, const HeadRows& key, const Tile& tile) {
+  WithActivation(query.dtype, [&](auto type) { DotRowsOf<decltype(type)>(query, key, tile); });
+}
+
+void EnterAddFeatureRows(const HeadRows& u, const float* positions, int64_t position_stride,
+                         float* scores, int64_t stride, int64_t count) {
+  WithActivation(u.dtype, [&](auto type) {
+    AddFeatureRowsOf<decltype(type)>(u, positions, position_stride, scores, stride, count);
   });
 }
 
-void EnterAddFeatureRows(DType dtype, const void* u, int64_t u_stride, const float* positions,
-                         int64_t position_stride, int64_t features, float* scores, int64_t stride,
-                         int64_t rows, int64_t count) {
-  WithActivation(dtype, [&](auto type) {
-    AddFeatureRowsOf(static_cast<const decltype(type)*>(u), u_stride, positions, position_stride,
-                     features, scores, stride, rows, count);
-  });
-}
-
-void EnterWeightRows(DType dtype, const Tile& tile, const void* value, int64_t value_stride,
-                     int64_t width, float* out) {
-  WithActivation(dtype, [&](auto type) {
-    WeightRowsOf(tile, static_cast<const decltype(type)*>(value), value_stride, width, out);
-  });
+void EnterWeightRows(const Tile& tile, const HeadRows& value, float* out) {
+  WithActivation(value.dtype, [&](auto type) { WeightRowsOf<decltype(type)>(tile, value, out); });
 }
 
 }  // namespace syntra::attention::HWY_NAMESPACE
@@ -583,9 +561,8 @@ void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum
                    void* rounded) {
   HWY_DYNAMIC_DISPATCH(EnterProbabilities)(terms, tile, log_sum_exp, rounded);
 }
-void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
-             int64_t width, float* row_dots) {
-  HWY_DYNAMIC_DISPATCH(EnterRowDots)(dtype, dy, y, stride, rows, width, row_dots);
+void RowDots(const HeadRows& dy, const HeadRows& y, float* row_dots) {
+  HWY_DYNAMIC_DISPATCH(EnterRowDots)(dy, y, row_dots);
 }
 void ScoreGradient(const Tile& tile, float* d_scores, const float* row_dots,
                    const ScoreGradientUse& use) {
@@ -595,19 +572,18 @@ void SpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scor
                     const RowGradients& gradients) {
   HWY_DYNAMIC_DISPATCH(EnterSpreadGradient)(terms, tile, d_scores, gradients);
 }
-void StoreRows(DType dtype, const float* in, int64_t in_stride, const float* scale, void* out,
-               int64_t out_stride, int64_t rows, int64_t width, bool accumulate) {
-  HWY_DYNAMIC_DISPATCH(EnterStoreRows)
-  (dtype, in, in_stride, scale, out, out_stride, rows, width, accumulate);
+void StoreRows(const float* from, int64_t stride, const float* scale, const HeadRows& to,
+               bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(EnterStoreRows)(from, stride, scale, to, accumulate);
 }
-void GatherRows(DType dtype, const void* in, int64_t in_stride, void* out, int64_t out_stride,
-                int64_t rows, int64_t width) {
-  const size_t element = SizeOf(dtype);
-  for (int64_t i = 0; i < rows; ++i) {
-    PrefetchRow(static_cast<const std::byte*>(in) + (i + kRowsAhead) * in_stride * element,
-                width * element);
-    std::memcpy(static_cast<std::byte*>(out) + i * out_stride * element,
-                static_cast<const std::byte*>(in) + i * in_stride * element, width * element);
+void GatherRows(const HeadRows& from, void* to, int64_t stride) {
+  const int64_t element = SizeOf(from.dtype), bytes = from.width * element;
+  const auto row = [&](int64_t i) {
+    return static_cast<const std::byte*>(from.data) + i * from.stride * element;
+  };
+  for (int64_t i = 0; i < from.count; ++i) {
+    PrefetchRow(row(i + kRowsAhead), bytes);
+    std::memcpy(static_cast<std::byte*>(to) + i * stride * element, row(i), bytes);
   }
 }
 void RoundToBFloat16(const float* in, void* out, int64_t count) {
@@ -616,20 +592,15 @@ void RoundToBFloat16(const float* in, void* out, int64_t count) {
 void AddTo(float* to, const float* from, int64_t count) {
   HWY_DYNAMIC_DISPATCH(EnterAddTo)(to, from, count);
 }
-void DotRows(DType dtype, const void* query, int64_t query_stride, const void* key,
-             int64_t key_stride, int64_t width, const Tile& tile) {
-  HWY_DYNAMIC_DISPATCH(EnterDotRows)
-  (dtype, query, query_stride, key, key_stride, width, tile);
+void DotRows(const HeadRows& query, const HeadRows& key, const Tile& tile) {
+  HWY_DYNAMIC_DISPATCH(EnterDotRows)(query, key, tile);
 }
-void AddFeatureRows(DType dtype, const void* u, int64_t u_stride, const float* positions,
-                    int64_t position_stride, int64_t features, float* scores, int64_t stride,
-                    int64_t rows, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(EnterAddFeatureRows)
-  (dtype, u, u_stride, positions, position_stride, features, scores, stride, rows, count);
+void AddFeatureRows(const HeadRows& u, const float* positions, int64_t position_stride,
+                    float* scores, int64_t stride, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(EnterAddFeatureRows)(u, positions, position_stride, scores, stride, count);
 }
-void WeightRows(DType dtype, const Tile& tile, const void* value, int64_t value_stride,
-                int64_t width, float* out) {
-  HWY_DYNAMIC_DISPATCH(EnterWeightRows)(dtype, tile, value, value_stride, width, out);
+void WeightRows(const Tile& tile, const HeadRows& value, float* out) {
+  HWY_DYNAMIC_DISPATCH(EnterWeightRows)(tile, value, out);
 }
 
 }  // namespace syntra::attention

@@ -12,16 +12,21 @@
 
 namespace syntra::attention {
 
+// Rows of a head in an activation, or of a matrix of its gradients: `count` rows of `width`
+// elements. Their first elements are `stride` elements apart.
+struct HeadRows {
+  DType dtype = DType::kF32;
+  void* data = nullptr;  // null: absent
+  int64_t stride = 0, count = 0, width = 0;
+};
+
 // The score terms of one (example, head) that are not products of features, and its mask. Absent
 // terms are null.
 struct RowTerms {
-  DType dtype;         // of a and b
   const float* table;  // the head's [M, N]; stride 0: one row for all queries
   int64_t table_stride;
   const float* bias;                               // the head's entry for key - query = 0
-  const void *a, *b;                               // the head's columns in the row of query 0
-  int64_t a_size, b_size;                          // Na, Nb
-  int64_t a_stride, b_stride;                      // elements from one query to the next
+  HeadRows a, b;                                   // of all queries: Na and Nb wide
   const int32_t *query_segments, *key_segments;    // null: no mask
   const int32_t *query_positions, *key_positions;  // null: the row is the position
   const int32_t* prefix_ends;                      // of the queries; null: none
@@ -36,7 +41,7 @@ struct RowTerms {
 struct Tile {
   int64_t first, rows, keys;
   int64_t step;
-  std::span<const KeyRun> runs;
+  std::span<const RowRun> runs;
   int64_t stride;  // elements between rows, in every matrix of the tile
   float* scores;
   float* position_scores;  // with positions: u . p by position, [rows, extent]; null: no such term
@@ -62,8 +67,7 @@ void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum
 
 // row_dots[i] = dy_i . y_i, rows of `width` elements. Since y_i = sum_j p_ij v_j and dp_ij = dy_i .
 // v_j, it is sum_j p_ij dp_ij, which the gradient of softmax subtracts.
-void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
-             int64_t width, float* row_dots);
+void RowDots(const HeadRows& dy, const HeadRows& y, float* row_dots);
 
 // Where ScoreGradient stores probabilities * (d_scores - row_dot), the gradient of the scores.
 struct ScoreGradientUse {
@@ -74,10 +78,10 @@ struct ScoreGradientUse {
 void ScoreGradient(const Tile& tile, float* d_scores, const float* row_dots,
                    const ScoreGradientUse& use);
 
-// Where the gradients of the terms go, in the layout of the terms; null: not needed.
+// Where the gradients of the terms go; null: not needed.
 struct RowGradients {
-  float* table;
-  void *a, *b;
+  float* table;  // in the layout of the table
+  HeadRows a, b;
   bool accumulate_a, accumulate_b;
   // With positions, d_scores summed by key position, [rows, extent], for the gradients of u and p.
   float* position_scores;
@@ -88,13 +92,12 @@ struct RowGradients {
 void SpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
                     const RowGradients& gradients);
 
-// out[i] (+)= scale[i] * in[i], from rows of f32 to rows of `dtype`; null scale: 1.
-void StoreRows(DType dtype, const float* in, int64_t in_stride, const float* scale, void* out,
-               int64_t out_stride, int64_t rows, int64_t width, bool accumulate);
+// to[i] (+)= scale[i] * from[i]; the rows of `from` are `stride` elements apart. Null scale: 1.
+void StoreRows(const float* from, int64_t stride, const float* scale, const HeadRows& to,
+               bool accumulate);
 
-// Copies strided rows to dense ones.
-void GatherRows(DType dtype, const void* in, int64_t in_stride, void* out, int64_t out_stride,
-                int64_t rows, int64_t width);
+// Copies rows to `to`, where they are `stride` elements apart.
+void GatherRows(const HeadRows& from, void* to, int64_t stride);
 
 // out[i] = in[i], rounded from f32 to bf16.
 void RoundToBFloat16(const float* in, void* out, int64_t count);
@@ -103,15 +106,13 @@ void RoundToBFloat16(const float* in, void* out, int64_t count);
 void AddTo(float* to, const float* from, int64_t count);
 
 // The functions below are products without packing, for few queries.
-// scores[i,j] (+)= q_i . k_j over rows of `width`.
-void DotRows(DType dtype, const void* query, int64_t query_stride, const void* key,
-             int64_t key_stride, int64_t width, const Tile& tile);
-// scores[i,n] += sum_f u_i[f] p[f,n] for n < count.
-void AddFeatureRows(DType dtype, const void* u, int64_t u_stride, const float* positions,
-                    int64_t position_stride, int64_t features, float* scores, int64_t stride,
-                    int64_t rows, int64_t count);
+// scores[i,j] = q_i . k_j for the rows and keys of the tile.
+void DotRows(const HeadRows& query, const HeadRows& key, const Tile& tile);
+// scores[i,n] += sum_f u_i[f] p[f,n] for n < count; rows of p and of scores are `position_stride`
+// and `stride` elements apart.
+void AddFeatureRows(const HeadRows& u, const float* positions, int64_t position_stride,
+                    float* scores, int64_t stride, int64_t count);
 // out[i] = sum_j scores[i,j] v_j, dense rows.
-void WeightRows(DType dtype, const Tile& tile, const void* value, int64_t value_stride,
-                int64_t width, float* out);
+void WeightRows(const Tile& tile, const HeadRows& value, float* out);
 
 }  // namespace syntra::attention

@@ -12,7 +12,7 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
     : z_(z), dtype_(inputs[kValue].dtype), blocks_(blocks) {
   for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
   for (const Input i : {kQuery, kKey, kValue, kU, kA, kB}) {
-    if (has(i)) rows_[i] = HeadRows(inputs[i], z_.heads);
+    if (has(i)) layouts_[i] = HeadLayout(inputs[i], z_.heads);
   }
   // In attention_grad this input number means another operand.
   present_[kQueryStart] = inputs.size() == kInputCount && inputs[kQueryStart].present();
@@ -26,7 +26,7 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
   }
   const int64_t most_rows = blocks_.MostRows();
   const size_t element = SizeOf(dtype_);
-  if (blocks_.AreRuns()) runs_ = thread.Place(blocks_.most_runs() * sizeof(KeyRun));
+  if (blocks_.AreRuns()) runs_ = thread.Place(blocks_.most_runs() * sizeof(RowRun));
   row_scratch_ = thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
   if (has(kQuery)) {
     query_ = thread.Place(most_rows * z_.head_size * element);
@@ -69,57 +69,50 @@ void ScoreProducts::RoundPositions(const Inputs& inputs, const Workspace& worksp
                   workspace.call + rounded_positions_, count);
 }
 
-const std::byte* ScoreProducts::positions(const Inputs& inputs, int64_t h,
-                                          const Workspace& w) const {
-  const int64_t offset = z_.positions_per_head ? h * z_.features * z_.position_extent : 0;
-  const auto* base = dtype_ == DType::kBF16 ? w.call + rounded_positions_
-                                            : static_cast<const std::byte*>(inputs[kPositions]);
+const std::byte* ScoreProducts::positions(const WorkUnit& unit) const {
+  const int64_t offset = z_.positions_per_head ? unit.h * z_.features * z_.position_extent : 0;
+  const auto* base = dtype_ == DType::kBF16
+                         ? unit.workspace.call + rounded_positions_
+                         : static_cast<const std::byte*>(unit.arguments.inputs[kPositions]);
   return base + offset * SizeOf(dtype_);
 }
 
-std::span<const KeyRun> ScoreProducts::RunsOf(const Inputs& inputs, int64_t h,
-                                              const QueryBlock& block, const Workspace& w) const {
+std::span<const RowRun> ScoreProducts::RunsOf(const WorkUnit& unit, const QueryBlock& block) const {
   if (!blocks_.AreRuns()) return {};
-  return blocks_.RunsOf(inputs, h, block, reinterpret_cast<KeyRun*>(w.thread + runs_));
+  auto* scratch = reinterpret_cast<RowRun*>(unit.workspace.thread + runs_);
+  return blocks_.RunsOf(unit.arguments.inputs, unit.h, block, scratch);
 }
 
-void ScoreProducts::Gather(const Inputs& inputs, Input input, int64_t b, int64_t h,
-                           std::span<const KeyRun> runs, std::byte* to) const {
-  const HeadRows& rows = rows_[input];
-  const int64_t width = rows.width;
-  const KeyRun all{0, z_.keys};
-  for (const KeyRun& run : runs.empty() ? std::span(&all, 1) : runs) {
-    const int64_t bytes = run.count * width * static_cast<int64_t>(SizeOf(dtype_));
+void ScoreProducts::Gather(const WorkUnit& unit, Input input, std::span<const RowRun> runs,
+                           std::byte* to) const {
+  const RowRun all{0, z_.keys};
+  for (const RowRun& run : runs.empty() ? std::span(&all, 1) : runs) {
+    const HeadRows rows = RowsOf(unit, input, run);
+    const int64_t bytes = rows.count * rows.width * static_cast<int64_t>(SizeOf(dtype_));
     if (run.first < 0) {
       std::fill_n(to, bytes, std::byte{0});
     } else {
-      GatherRows(dtype_, rows.At(inputs[input], b, run.first, h), rows.stride * run.step, to, width,
-                 run.count, width);
+      GatherRows(rows, to, rows.width);
     }
     to += bytes;
   }
 }
 
-void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
-                               std::span<const KeyRun> runs, std::byte* values,
-                               const Workspace& workspace) const {
-  if (has(kQuery)) Gather(inputs, kKey, b, h, runs, key(workspace));
-  Gather(inputs, kValue, b, h, runs, values);
+void ScoreProducts::GatherKeys(const WorkUnit& unit, std::span<const RowRun> runs,
+                               std::byte* values) const {
+  if (has(kQuery)) Gather(unit, kKey, runs, key(unit.workspace));
+  Gather(unit, kValue, runs, values);
 }
 
-void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
-                         Tile& tile, const Workspace& w) const {
+void ScoreProducts::Fill(const WorkUnit& unit, const QueryBlock& block, Tile& tile) const {
+  const Workspace& w = unit.workspace;
   if (has(kQuery)) {
-    const HeadRows& rows = rows_[kQuery];
-    GatherRows(dtype_, rows.At(inputs[kQuery], b, block.first, h), rows.stride * block.step,
-               query(w), rows.width, block.rows, rows.width);
+    GatherRows(RowsOf(unit, kQuery, block.queries()), query(w), z_.head_size);
     dot_[block.shape].Run(query(w), key(w), tile.scores, w.products);
   }
   if (has(kU)) {
-    const HeadRows& rows = rows_[kU];
-    GatherRows(dtype_, rows.At(inputs[kU], b, block.first, h), rows.stride, u(w), rows.width,
-               block.rows, rows.width);
-    feature_[block.shape].Run(u(w), positions(inputs, h, w),
+    GatherRows(RowsOf(unit, kU, block.queries()), u(w), z_.features);
+    feature_[block.shape].Run(u(w), positions(unit),
                               by_position_ ? tile.position_scores : tile.scores, w.products);
   }
   if (!has(kQuery) && (!has(kU) || by_position_)) {
@@ -127,32 +120,25 @@ void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const Query
   }
 }
 
-void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
-                            Tile& tile, const Workspace&) const {
+void ScoreProducts::FillFew(const WorkUnit& unit, const QueryBlock& block, Tile& tile) const {
   if (has(kQuery)) {
-    const HeadRows &queries = rows_[kQuery], &keys = rows_[kKey];
-    DotRows(dtype_, queries.At(inputs[kQuery], b, block.first, h), queries.stride,
-            keys.At(inputs[kKey], b, 0, h), keys.stride, z_.head_size, tile);
+    DotRows(RowsOf(unit, kQuery, block.queries()), RowsOf(unit, kKey, {0, tile.keys}), tile);
   } else {
     std::fill_n(tile.scores, block.rows * tile.stride, 0.0f);
   }
   if (!has(kU)) return;
   if (by_position_) std::fill_n(tile.position_scores, block.rows * extent_, 0.0f);
-  const float* p = static_cast<const float*>(inputs[kPositions]) +
-                   (z_.positions_per_head ? h * z_.features * z_.position_extent : 0);
-  AddFeatureRows(dtype_, rows_[kU].At(inputs[kU], b, block.first, h), rows_[kU].stride, p,
-                 z_.position_extent, z_.features, by_position_ ? tile.position_scores : tile.scores,
-                 by_position_ ? extent_ : tile.stride, block.rows,
-                 by_position_ ? extent_ : tile.keys);
+  const float* p = static_cast<const float*>(unit.arguments.inputs[kPositions]) +
+                   (z_.positions_per_head ? unit.h * z_.features * z_.position_extent : 0);
+  AddFeatureRows(RowsOf(unit, kU, block.queries()), p, z_.position_extent,
+                 by_position_ ? tile.position_scores : tile.scores,
+                 by_position_ ? extent_ : tile.stride, by_position_ ? extent_ : tile.keys);
 }
 
-RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const {
-  RowTerms terms{.dtype = dtype_,
-                 .a_size = z_.a_size,
-                 .b_size = z_.b_size,
-                 .a_stride = rows_[kA].stride,
-                 .b_stride = rows_[kB].stride,
-                 .extent = extent_,
+RowTerms ScoreProducts::Terms(const WorkUnit& unit, bool masked) const {
+  const Inputs& inputs = unit.arguments.inputs;
+  const int64_t b = unit.b, h = unit.h;
+  RowTerms terms{.extent = extent_,
                  .start = 0,
                  .pattern = z_.pattern,
                  .block = z_.block,
@@ -167,8 +153,8 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
         static_cast<const float*>(inputs[kBias]) + h * (z_.queries + z_.keys - 1) + z_.queries - 1;
   }
   if (has(kA)) {
-    terms.a = rows_[kA].At(inputs[kA], b, 0, h);
-    terms.b = rows_[kB].At(inputs[kB], b, 0, h);
+    terms.a = RowsOf(unit, kA, {0, z_.queries});
+    terms.b = RowsOf(unit, kB, {0, z_.queries});
   }
   if (masked) {
     terms.query_segments = static_cast<const int32_t*>(inputs[kQuerySegments]) + b * z_.queries;
@@ -189,7 +175,7 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
   return terms;
 }
 
-Tile ScoreProducts::TileOf(const QueryBlock& block, std::span<const KeyRun> runs, float* scores,
+Tile ScoreProducts::TileOf(const QueryBlock& block, std::span<const RowRun> runs, float* scores,
                            const Workspace& w) const {
   return {.first = block.first,
           .rows = block.rows,

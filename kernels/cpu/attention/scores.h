@@ -19,22 +19,30 @@
 namespace syntra::attention {
 
 // An activation [B, rows, H * width], whose rows may be columns of a wider matrix.
-struct HeadRows {
-  int64_t rows = 0, width = 0;
-  int64_t stride = 0;  // elements from one row to the next
-  size_t element = 0;  // bytes
+class HeadLayout {
+ public:
+  HeadLayout() = default;  // absent
+  HeadLayout(const TensorType& type, int64_t heads)
+      : dtype_(type.dtype),
+        rows_(type.shape[1]),
+        width_(type.shape[2] / heads),
+        stride_(type.row_pitch()) {}
 
-  HeadRows() = default;  // absent
-  HeadRows(const TensorType& type, int64_t heads)
-      : rows(type.shape[1]),
-        width(type.shape[2] / heads),
-        stride(type.row_pitch()),
-        element(SizeOf(type.dtype)) {}
-
-  // Where head h of row i of example b begins.
-  std::byte* At(void* base, int64_t b, int64_t i, int64_t h) const {
-    return static_cast<std::byte*>(base) + ((b * rows + i) * stride + h * width) * element;
+  // Rows of head h of example b in the activation at `base`.
+  HeadRows RowsOf(void* base, int64_t b, int64_t h, const RowRun& run) const {
+    const int64_t begin = (b * rows_ + run.first) * stride_ + h * width_;
+    return {dtype_, static_cast<std::byte*>(base) + begin * static_cast<int64_t>(SizeOf(dtype_)),
+            stride_ * run.step, run.count, width_};
   }
+  HeadRows AllRowsOf(void* base, int64_t b, int64_t h) const {
+    return RowsOf(base, b, h, {0, rows_});
+  }
+  int64_t rows() const { return rows_; }
+
+ private:
+  DType dtype_ = DType::kF32;
+  int64_t rows_ = 0, width_ = 0;
+  int64_t stride_ = 0;  // elements from one row to the next
 };
 
 // The workspace of the call and of the calling thread.
@@ -42,6 +50,13 @@ struct Workspace {
   std::byte* call;
   std::byte* thread;
   std::byte* products;  // for Gemm::Run
+};
+
+// A unit of work: head h of example b of a call, on the calling thread.
+struct WorkUnit {
+  const KernelArguments& arguments;
+  int64_t b, h;
+  Workspace workspace;
 };
 
 class ScoreProducts {
@@ -52,23 +67,19 @@ class ScoreProducts {
 
   // Rounds the table of positions to bf16 if needed. Call it once per call, before any tile.
   void RoundPositions(const Inputs& inputs, const Workspace& workspace) const;
-  // The keys of a block of head h, where they are runs; else none.
-  std::span<const KeyRun> RunsOf(const Inputs& inputs, int64_t h, const QueryBlock& block,
-                                 const Workspace& workspace) const;
+  // The keys of a block, where they are runs; else none.
+  std::span<const RowRun> RunsOf(const WorkUnit& unit, const QueryBlock& block) const;
   // Copies keys and, to `values`, values to dense rows: those of a block's runs or, without runs,
-  // all of (b, h).
-  void GatherKeys(const Inputs& inputs, int64_t b, int64_t h, std::span<const KeyRun> runs,
-                  std::byte* values, const Workspace& workspace) const;
+  // all.
+  void GatherKeys(const WorkUnit& unit, std::span<const RowRun> runs, std::byte* values) const;
   // Fills tile.scores and tile.position_scores with the products, or with zeros if there are none.
   // Afterwards query() and u() hold the block's rows.
-  void Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
-            const Workspace& workspace) const;
+  void Fill(const WorkUnit& unit, const QueryBlock& block, Tile& tile) const;
   // As Fill, for few queries, without packing.
-  void FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
-               const Workspace& workspace) const;
-  // `masked`: whether the segments of example b hide anything.
-  RowTerms Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const;
-  Tile TileOf(const QueryBlock& block, std::span<const KeyRun> runs, float* scores,
+  void FillFew(const WorkUnit& unit, const QueryBlock& block, Tile& tile) const;
+  // `masked`: whether the segments of the example hide anything.
+  RowTerms Terms(const WorkUnit& unit, bool masked) const;
+  Tile TileOf(const QueryBlock& block, std::span<const RowRun> runs, float* scores,
               const Workspace& workspace) const;
 
   // The gathered operands of this thread.
@@ -78,23 +89,25 @@ class ScoreProducts {
   float* position_scores(const Workspace& w) const {
     return reinterpret_cast<float*>(w.thread + position_scores_);
   }
-  // The positions [F, N] of head h, in the type of the activations.
-  const std::byte* positions(const Inputs& inputs, int64_t h, const Workspace& w) const;
+  // The positions [F, N] of the head, in the type of the activations.
+  const std::byte* positions(const WorkUnit& unit) const;
   int64_t extent() const { return extent_; }
   size_t product_bytes() const { return product_bytes_; }
   bool has(Input input) const { return present_[input]; }
-  // The rows of an activation: query, key, value, u, a or b.
-  const HeadRows& rows_of(Input input) const { return rows_[input]; }
+  // The layout of an activation: query, key, value, u, a or b.
+  const HeadLayout& layout(Input input) const { return layouts_[input]; }
 
  private:
-  void Gather(const Inputs& inputs, Input input, int64_t b, int64_t h, std::span<const KeyRun> runs,
-              std::byte* to) const;
+  HeadRows RowsOf(const WorkUnit& unit, Input input, const RowRun& run) const {
+    return layouts_[input].RowsOf(unit.arguments.inputs[input], unit.b, unit.h, run);
+  }
+  void Gather(const WorkUnit& unit, Input input, std::span<const RowRun> runs, std::byte* to) const;
 
   Dimensions z_;
   DType dtype_;
   QueryBlocks blocks_;
   bool present_[kInputCount] = {};
-  HeadRows rows_[kInputCount];
+  HeadLayout layouts_[kInputCount];
   bool by_position_ = false;
   int64_t extent_ = 0;
   std::vector<Gemm> dot_, feature_;  // per shape

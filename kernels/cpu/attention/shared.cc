@@ -32,15 +32,17 @@ SharedProbabilities::SharedProbabilities(const Dimensions& z, DType dtype,
   }
 }
 
-void SharedProbabilities::ComputeBlock(const Inputs& inputs, const ScoreProducts& scores, int64_t h,
-                                       int64_t block, const Workspace& w) const {
+void SharedProbabilities::ComputeBlock(const WorkUnit& unit, const ScoreProducts& scores,
+                                       int64_t block) const {
+  const Workspace& w = unit.workspace;
+  const int64_t h = unit.h;
   const Tile tile = scores.TileOf(blocks_[block], {}, exact(h, block, w), w);
   std::fill_n(tile.scores, tile.rows * tile.stride, 0.0f);
   std::byte* rounded = nullptr;
   if (dtype_ == DType::kBF16) {
     rounded = w.call + rounded_ + (h * head_elements_ + offsets_[block]) * SizeOf(dtype_);
   }
-  Softmax(scores.Terms(inputs, 0, h, false), tile, rounded, log_sum_exp(h, w) + tile.first,
+  Softmax(scores.Terms(unit, /*masked=*/false), tile, rounded, log_sum_exp(h, w) + tile.first,
           nullptr);
 }
 
@@ -57,14 +59,20 @@ float* SharedProbabilities::log_sum_exp(int64_t h, const Workspace& w) const {
   return reinterpret_cast<float*>(w.call + log_sum_exp_) + h * z_.queries;
 }
 
-void SharedProbabilities::GatherGroup(void* activation, const HeadRows& rows,
-                                      const int64_t* examples, int64_t count, int64_t h,
+std::span<const int64_t> SharedProbabilities::GroupFrom(std::span<const int64_t> examples,
+                                                        int64_t from) const {
+  return examples.subspan(from, std::min(group_size_, std::ssize(examples) - from));
+}
+
+void SharedProbabilities::GatherGroup(void* activation, const HeadLayout& layout,
+                                      std::span<const int64_t> examples, int64_t h,
                                       std::byte* out) const {
-  const int64_t stride = group_size_ * rows.width;
-  if (count < group_size_) std::memset(out, 0, rows.rows * stride * rows.element);
-  for (int64_t g = 0; g < count; ++g) {
-    GatherRows(dtype_, rows.At(activation, examples[g], 0, h), rows.stride,
-               out + g * rows.width * rows.element, stride, rows.rows, rows.width);
+  const int64_t stride = group_size_ * z_.head_size;
+  const auto element = static_cast<int64_t>(SizeOf(dtype_));
+  if (std::ssize(examples) < group_size_) std::memset(out, 0, layout.rows() * stride * element);
+  for (const int64_t example : examples) {
+    GatherRows(layout.AllRowsOf(activation, example, h), out, stride);
+    out += z_.head_size * element;
   }
 }
 

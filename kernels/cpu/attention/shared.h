@@ -20,8 +20,8 @@ class SharedProbabilities {
                       WorkspaceLayout& call);
 
   // Computes one block of one head. Call it for all blocks of all heads, in any order.
-  void ComputeBlock(const Inputs& inputs, const ScoreProducts& scores, int64_t h, int64_t block,
-                    const Workspace& w) const;
+  // The unit's example does not matter.
+  void ComputeBlock(const WorkUnit& unit, const ScoreProducts& scores, int64_t block) const;
   int64_t block_count() const { return static_cast<int64_t>(blocks_.size()); }
 
   // The block's probabilities [rows, keys], in the operand type of products and in f32.
@@ -31,9 +31,11 @@ class SharedProbabilities {
 
   // The number of examples in a group; it divides the batch.
   int64_t group_size() const { return group_size_; }
-  // Copies the rows of head h of `count` <= group_size() examples side by side to `out`, which is
-  // [rows, group_size() * K]. The columns of missing examples become 0.
-  void GatherGroup(void* activation, const HeadRows& rows, const int64_t* examples, int64_t count,
+  // Examples from `from` on, as many as a group takes.
+  std::span<const int64_t> GroupFrom(std::span<const int64_t> examples, int64_t from) const;
+  // Copies the rows of head h of up to group_size() examples of an activation side by side to
+  // `out`, which is [rows, group_size() * K]. The columns of missing examples become 0.
+  void GatherGroup(void* activation, const HeadLayout& layout, std::span<const int64_t> examples,
                    int64_t h, std::byte* out) const;
 
  private:
