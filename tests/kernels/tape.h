@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "tests/kernels/case_data.h"
@@ -92,6 +93,7 @@ class CallGradient : public GradientRule {
                   std::vector<int> targets) override {
     const auto wanted = [&](size_t k) { return k < targets.size() && wants(targets[k]); };
     if (std::ranges::none_of(targets, [&](int target) { return wants(target); })) return;
+    contributed_.emplace(op);
     const std::vector<Value> outputs = tape_.Record(op, attributes, inputs, wanted);
     SYNTRA_CHECK(
         outputs.size() == targets.size() || outputs.size() == targets.size() + outputs_.size(),
@@ -116,6 +118,8 @@ class CallGradient : public GradientRule {
   void Flip(int contribution) { flipped_ = contribution; }
 
   int contributions() const { return contributions_; }
+  // The ops whose results were added to gradients.
+  const std::set<std::string>& contributed() const { return contributed_; }
   // Inputs without a contribution have no entry; their gradient is zero.
   const std::map<int, std::vector<double>>& gradients() const { return gradients_; }
 
@@ -125,6 +129,7 @@ class CallGradient : public GradientRule {
   std::vector<Value> inputs_, outputs_, cotangents_;
   std::set<int> wanted_;
   std::map<int, std::vector<double>> gradients_;
+  std::set<std::string> contributed_;
   int contributions_ = 0, flipped_ = -1;
 };
 

@@ -13,26 +13,30 @@ namespace {
 const std::string kGradSuffix = "_grad";
 const std::string kOfPrefix = "of_";
 
-// A call of `sweep.op` as its forward op's gradient rule makes it, with all gradients wanted.
-Trial GradientTrial(const SweepCase& sweep, uint64_t seed) {
-  const std::string forward_name = sweep.op.substr(0, sweep.op.size() - kGradSuffix.size());
-  const Op& forward = GetOp(forward_name);
-  const OpCase test = FindAnyCase({forward_name, sweep.name.substr(kOfPrefix.size())});
-  Tape tape;
+// Records a call and its gradient, with all gradients wanted.
+CallGradient Differentiate(Tape& tape, const Op& op, const OpCase& test, uint64_t seed) {
   std::vector<Value> inputs, cotangents;
   std::set<int> wanted;
-  for (CaseTensor& input : CaseInputs(forward, test, seed)) {
+  for (CaseTensor& input : CaseInputs(op, test, seed)) {
     if (!input.numbers.empty()) wanted.insert(static_cast<int>(inputs.size()));
     inputs.push_back(tape.Add(std::move(input)));
   }
-  const std::vector<Value> outputs = tape.Record(forward_name, test.attributes, inputs);
+  const std::vector<Value> outputs = tape.Record(op.name, test.attributes, inputs);
   CaseTensor cotangent = MakeTensor(tape.TypeOf(outputs[0]));
   FillNormal(cotangent, seed + 200);
   cotangents.resize(outputs.size());
   cotangents[0] = tape.Add(std::move(cotangent));
   CallGradient rule(tape, test.attributes, inputs, outputs, cotangents, wanted);
-  forward.gradient(rule);
+  op.gradient(rule);
+  return rule;
+}
 
+// A call of `sweep.op` as its forward op's gradient rule makes it.
+Trial GradientTrial(const SweepCase& sweep, uint64_t seed) {
+  const std::string forward_name = sweep.op.substr(0, sweep.op.size() - kGradSuffix.size());
+  const OpCase test = FindAnyCase({forward_name, sweep.name.substr(kOfPrefix.size())});
+  Tape tape;
+  Differentiate(tape, GetOp(forward_name), test, seed);
   const auto call = std::ranges::find(tape.calls(), sweep.op, &Tape::RecordedCall::op);
   SYNTRA_CHECK(call != tape.calls().end(), "the gradient of {} is not {}", forward_name, sweep.op);
   OpCase gradient{sweep.name, call->attributes, {}, {}};
@@ -70,6 +74,18 @@ Trial MakeTrial(const SweepCase& sweep, uint64_t seed) {
   if (op.cases == nullptr) return GradientTrial(sweep, seed);
   const OpCase test = FindAnyCase(sweep);
   return {op, CaseCall(op, test), CaseInputs(op, test, seed), CaseOutputs(op, test, seed)};
+}
+
+std::set<std::string> ContributedOps() {
+  std::set<std::string> all;
+  for (const SweepCase& sweep : AllCases()) {
+    const Op& op = GetOp(sweep.op);
+    const OpCase test = FindAnyCase(sweep);
+    if (op.gradient == nullptr || Decodes(op.name, test)) continue;
+    Tape tape;
+    all.merge(std::set(Differentiate(tape, op, test, /*seed=*/0).contributed()));
+  }
+  return all;
 }
 
 }  // namespace syntra

@@ -3,6 +3,10 @@
 // and blocks, and calls of gradient ops without cases, whose inputs must come from a forward call.
 #pragma once
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "tests/kernels/case_data.h"
 
 namespace syntra {
@@ -15,5 +19,8 @@ struct Trial {
 
 std::vector<SweepCase> AllTrials();
 Trial MakeTrial(const SweepCase& sweep, uint64_t seed);
+
+// The ops whose results the gradient rules add to gradients: their kernels must be able to add.
+std::set<std::string> ContributedOps();
 
 }  // namespace syntra
