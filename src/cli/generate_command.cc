@@ -14,8 +14,8 @@
 #include "cli/line_answers.h"
 #include "cli/line_labels.h"
 #include "cli/ranks.h"
+#include "cli/request_reader.h"
 #include "cli/samples.h"
-#include "cli/task_lines.h"
 #include "data/example.h"
 #include "plan/label_ranking.h"
 
@@ -36,89 +36,75 @@ struct Answer {
   std::string error;
 };
 
+// Answers lines with the model's text.
 class LineFiller {
  public:
-  // With `goes_on` lines have no gaps but are beginnings. `task_lines`: lines give the inputs of a
-  // task, whose answers are raw; or null.
-  LineFiller(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer, bool raw,
-             bool goes_on, TaskLines* task_lines, LineAnswers& answers)
-      : decoder_(decoder),
-        ranks_(ranks),
-        tokenizer_(tokenizer),
-        raw_(raw || task_lines),
-        goes_on_(goes_on && !task_lines),
-        task_lines_(task_lines),
-        answers_(answers) {}
+  // `task`: whose inputs the lines give, and whose answers are raw; or null.
+  LineFiller(const LoadedModel& model, const Task* task, bool raw)
+      : tokenizer_(*model.tokenizer), reader_(model, task), raw_(raw || task) {}
 
-  // One answer for each, on all ranks. A line that asks for nothing is its own text; a bad one is
-  // reported.
-  std::vector<Answer> Fill(const std::vector<std::string>& lines) {
-    std::vector<Answer> answers(lines.size());
+  // One answer for each line, on all ranks. A line that asks for nothing is its own text; a bad one
+  // is reported.
+  std::vector<Answer> Fill(const std::vector<std::string>& lines, BatchDecoder& decoder,
+                           Communicator& ranks, LineAnswers& answers) {
+    std::vector<Answer> filled(lines.size());
     std::vector<DecodeRequest> requests;
     std::vector<size_t> asked;  // the line of each request
     for (size_t i = 0; i < lines.size(); ++i) {
       const bool is_whole = IsWhole(lines[i]);
       (is_whole ? has_whole_ : has_gaps_) = true;
       if (is_whole) {
-        answers[i] = {{lines[i]}, {{}}, ""};
+        filled[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
       std::string error;
-      if (auto request = RequestOf(lines[i], &error)) {
+      if (auto request = reader_.Read(lines[i], &error)) {
+        if (raw_) request->sentinels.clear();
         requests.push_back(std::move(*request));
         asked.push_back(i);
       } else {
-        answers[i].error = answers_.Report(i, error);
+        filled[i].error = answers.Report(i, error);
       }
     }
     std::vector<Hypotheses> outputs =
-        decoder_.Decode(requests, ranks_, [&](size_t done) { answers_.Advance(done); });
+        decoder.Decode(requests, ranks, [&](size_t done) { answers.Advance(done); });
     for (size_t i = 0; i < asked.size(); ++i) {
-      Answer& answer = answers[asked[i]];
+      Answer& answer = filled[asked[i]];
       answer.outputs = std::move(outputs[i]);
       for (const Hypothesis& output : answer.outputs) {
         answer.texts.push_back(TextOf(lines[asked[i]], output.ids));
       }
     }
-    return answers;
+    return filled;
   }
 
-  // Whether there was nothing to generate for any line, which with --raw only empty lines can do.
-  bool found_no_gap() const { return !raw_ && has_whole_ && !has_gaps_; }
+  // Warns if inputs of a task were cut, or if there was nothing to generate for any line, which
+  // with --raw only empty lines can do.
+  void Warn() const {
+    reader_.WarnOfCut();
+    if (raw_ || !has_whole_ || has_gaps_) return;
+    Log().warn(
+        "no line has a gap such as <extra_id_0>, so nothing was generated; with --raw the model "
+        "answers the lines themselves, as finetuned models do, and with --task NAME it reads them "
+        "as the inputs of a task that it has learned");
+  }
 
  private:
   // The beginning of a text may be empty.
   bool IsWhole(const std::string& line) const {
-    if (goes_on_) return false;
+    if (reader_.goes_on()) return false;
     return line.empty() || (!raw_ && tokenizer_.FindSentinels(line).empty());
   }
 
-  // nullopt for a bad line, of which `error` says what is wrong.
-  std::optional<DecodeRequest> RequestOf(const std::string& line, std::string* error) {
-    if (task_lines_) {
-      auto input = task_lines_->Read(line, error);
-      return input ? std::optional(DecodeRequest{std::move(*input), {}}) : std::nullopt;
-    }
-    DecodeRequest request = (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, line);
-    if (std::ssize(request.ids) > decoder_.settings().input_length) {
-      *error = TooLongInput(std::ssize(request.ids), decoder_.settings());
-      return std::nullopt;
-    }
-    if (raw_) request.sentinels.clear();
-    return request;
-  }
-
   std::string TextOf(const std::string& line, const std::vector<int32_t>& ids) const {
-    if (goes_on_ && !raw_) return GoOn(tokenizer_, line, ids);
-    return raw_ ? tokenizer_.Decode(ids) : FillGaps(tokenizer_, line, SpansOf(tokenizer_, ids));
+    if (raw_) return tokenizer_.Decode(ids);
+    return reader_.goes_on() ? GoOn(tokenizer_, line, ids)
+                             : FillGaps(tokenizer_, line, SpansOf(tokenizer_, ids));
   }
 
-  BatchDecoder& decoder_;
-  Communicator& ranks_;
   const Tokenizer& tokenizer_;
-  const bool raw_, goes_on_;
-  TaskLines* task_lines_;
-  LineAnswers& answers_;
+  RequestReader reader_;
+  const bool raw_;
   bool has_whole_ = false, has_gaps_ = false;  // of the lines so far
 };
 
@@ -151,29 +137,17 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
 // `task`: whose inputs the lines give; or null.
 void FillLines(BatchDecoder& decoder, Communicator& ranks, const LoadedModel& model,
                const GenerateOptions& options, const Task* task, LineAnswers& answers) {
-  const Tokenizer& tokenizer = *model.tokenizer;
-  std::optional<TaskLines> task_lines;
-  if (task) task_lines.emplace(*task, tokenizer, RowLengths(model.config.data()).inputs);
-  LineFiller filler(decoder, ranks, tokenizer, options.lines.raw,
-                    IsLanguageModelling(model.config.data()), task_lines ? &*task_lines : nullptr,
-                    answers);
+  LineFiller filler(model, task, options.lines.raw);
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<std::string> printed;
-    const std::vector<Answer> filled = filler.Fill(lines);
+    const std::vector<Answer> filled = filler.Fill(lines, decoder, ranks, answers);
     for (size_t i = 0; i < lines.size(); ++i) {
       const std::string best = filled[i].texts.empty() ? "" : filled[i].texts.front();
       printed.push_back(options.json ? JsonLine(lines[i], filled[i]) : best);
     }
     return printed;
   });
-  if (ranks.rank() != 0) return;
-  if (task_lines) task_lines->WarnOfCut();
-  if (filler.found_no_gap()) {
-    Log().warn(
-        "no line has a gap such as <extra_id_0>, so nothing was generated; with --raw the model "
-        "answers the lines themselves, as finetuned models do, and with --task NAME it reads them "
-        "as the inputs of a task that it has learned");
-  }
+  if (ranks.rank() == 0) filler.Warn();
 }
 
 // The checkpoint under the strategy that was asked for. What --set says of it comes later.

@@ -12,12 +12,6 @@
 
 namespace syntra {
 
-std::string TooLongInput(int64_t tokens, const DecodeSettings& settings) {
-  return fmt::format("has {} tokens, but the model reads {} (its data.input_length{})", tokens,
-                     settings.input_length,
-                     settings.together > 0 ? ", with room for a token of output" : "");
-}
-
 namespace {
 
 // While rank 0 waits for lines, it lets the others know so often that it is there.

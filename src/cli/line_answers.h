@@ -8,14 +8,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "decode/batch_decoder.h"
 #include "dist/communicator.h"
 #include "run/watchdog.h"
 
 namespace syntra {
-
-// What is wrong with an input of `tokens` tokens: the model reads fewer.
-std::string TooLongInput(int64_t tokens, const DecodeSettings& settings);
 
 class LineAnswers {
  public:

@@ -6,10 +6,9 @@
 #include "base/text.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
-#include "cli/gaps.h"
 #include "cli/line_answers.h"
 #include "cli/ranks.h"
-#include "cli/task_lines.h"
+#include "cli/request_reader.h"
 #include "data/example.h"
 #include "decode/scorer.h"
 
@@ -29,22 +28,18 @@ struct ScoredLine {
   std::string error;                      // why the line cannot be scored; else empty
 };
 
-// Turns lines into requests.
-class RequestReader {
+// Reads lines with targets. Where the model goes on with texts, the targets stand after the input,
+// and neither ends with an EOS.
+class TargetReader {
  public:
-  // With `goes_on` the targets stand after the input, and neither ends with an EOS. `task_lines`:
-  // lines begin with the input of a task, whose targets are plain text; or null.
-  RequestReader(const Tokenizer& tokenizer, const DecodeSettings& lengths, bool goes_on,
-                TaskLines* task_lines)
-      : tokenizer_(tokenizer),
-        lengths_(lengths),
-        goes_on_(goes_on && !task_lines),
-        task_lines_(task_lines) {}
+  // `task`: with whose inputs the lines begin, and whose targets are plain text; or null.
+  TargetReader(const LoadedModel& model, const Task* task) : inputs_(model, task) {}
 
   // The input has as many of the fields, with tabs between them, as the task's; the targets follow.
   ScoredLine PartsOf(const std::string& line) const {
     const std::vector<std::string> parts = Split(line, '\t');
-    const size_t fields = task_lines_ ? task_lines_->field_count() : 1;
+    const TaskLines* task = inputs_.task_lines();
+    const size_t fields = task ? task->field_count() : 1;
     if (parts.size() <= fields) return {.input = line};
     const std::span<const std::string> all(parts);
     return {.input = Join(all.first(fields), "\t"),
@@ -52,22 +47,23 @@ class RequestReader {
   }
 
   // nullopt for a bad line, of which `error` says what is wrong.
-  std::optional<ScoreRequest> Read(const ScoredLine& line, std::string* error) const {
+  std::optional<ScoreRequest> Read(const ScoredLine& line, std::string* error) {
     if (line.targets.empty()) {
-      *error = task_lines_ ? fmt::format(
-                                 "has no target; write the task's input ({}), a tab, and "
-                                 "the target",
-                                 task_lines_->FieldsText())
-                           : "has no tab; write the input, a tab, and the target";
+      const TaskLines* task = inputs_.task_lines();
+      *error =
+          task ? fmt::format("has no target; write the task's input ({}), a tab, and the target",
+                             task->FieldsText())
+               : "has no tab; write the input, a tab, and the target";
       return std::nullopt;
     }
-    std::optional<std::vector<int32_t>> input = InputOf(line.input, error);
+    std::optional<DecodeRequest> input = inputs_.Read(line.input, error);
     if (!input) return std::nullopt;
-    ScoreRequest request{std::move(*input), {}};
-    const int64_t room = lengths_.together > 0 ? lengths_.together - std::ssize(request.ids)
-                                               : lengths_.output_length;
+    ScoreRequest request{std::move(input->ids), {}};
+    const DecodeSettings& lengths = inputs_.settings();
+    const int64_t room =
+        lengths.together > 0 ? lengths.together - std::ssize(request.ids) : lengths.output_length;
     for (const std::string& target : line.targets) {
-      request.targets.push_back(IdsOf(target));
+      request.targets.push_back(inputs_.RequestOf(target).ids);
       const int64_t length = std::ssize(request.targets.back());
       if (length > 0 && length <= room) continue;
       *error = length == 0 ? "has an empty target; write some text after each tab"
@@ -77,30 +73,18 @@ class RequestReader {
     return request;
   }
 
+  void WarnOfCut() const { inputs_.WarnOfCut(); }
+
  private:
-  std::vector<int32_t> IdsOf(const std::string& text) const {
-    return (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, text).ids;
-  }
-
-  std::optional<std::vector<int32_t>> InputOf(const std::string& text, std::string* error) const {
-    if (task_lines_) return task_lines_->Read(text, error);
-    std::vector<int32_t> ids = IdsOf(text);
-    if (std::ssize(ids) <= lengths_.input_length) return ids;
-    *error = TooLongInput(std::ssize(ids), lengths_);
-    return std::nullopt;
-  }
-
   std::string TooLongTarget(int64_t length, int64_t room) const {
-    return fmt::format(
-        "has a target of {} tokens, but the model has room for {} (its {})", length, room,
-        lengths_.together > 0 ? "data.input_length, without the input"
-                              : "data.target_length or, where that is 0, data.input_length");
+    return fmt::format("has a target of {} tokens, but the model has room for {} (its {})", length,
+                       room,
+                       inputs_.settings().together > 0
+                           ? "data.input_length, without the input"
+                           : "data.target_length or, where that is 0, data.input_length");
   }
 
-  const Tokenizer& tokenizer_;
-  const DecodeSettings& lengths_;
-  const bool goes_on_;
-  TaskLines* task_lines_;
+  RequestReader inputs_;
 };
 
 // The log-probability of each target, tabs between them.
@@ -123,9 +107,8 @@ std::string JsonLine(const ScoredLine& line) {
 }
 
 // One for each line, on all ranks; a bad one is reported.
-std::vector<ScoredLine> ScoreLines(const std::vector<std::string>& lines,
-                                   const RequestReader& reader, Scorer& scorer, Communicator& ranks,
-                                   LineAnswers& answers) {
+std::vector<ScoredLine> ScoreLines(const std::vector<std::string>& lines, TargetReader& reader,
+                                   Scorer& scorer, Communicator& ranks, LineAnswers& answers) {
   std::vector<ScoredLine> scored;
   std::vector<ScoreRequest> requests;
   std::vector<size_t> asked;  // the line of each request
@@ -151,16 +134,11 @@ ExitCode Score(const CheckpointOptions& checkpoint, const ScoreOptions& options,
                Communicator& ranks, Watchdog& watchdog) {
   LoadedModel loaded = checkpoint.LoadOnRanks(kForGeneration, ranks, watchdog);
   CheckWritesText(loaded.config.model());
-  const Tokenizer& tokenizer = *loaded.tokenizer;
-  CheckHasEos(tokenizer);
-  const DecodeSettings lengths = DecodeSettingsOf(loaded.config);
+  CheckHasEos(*loaded.tokenizer);
   const std::unique_ptr<Task> task = TaskOfLines(loaded.config, options.lines, ranks);
-  std::optional<TaskLines> task_lines;
-  if (task) task_lines.emplace(*task, tokenizer, RowLengths(loaded.config.data()).inputs);
   LineAnswers answers(ranks, watchdog);
-  Scorer scorer(loaded.replica->trained(), lengths);
-  const RequestReader reader(tokenizer, lengths, IsLanguageModelling(loaded.config.data()),
-                             task_lines ? &*task_lines : nullptr);
+  Scorer scorer(loaded.replica->trained(), DecodeSettingsOf(loaded.config));
+  TargetReader reader(loaded, task.get());
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<std::string> printed;
     for (const ScoredLine& line : ScoreLines(lines, reader, scorer, ranks, answers)) {
@@ -168,7 +146,7 @@ ExitCode Score(const CheckpointOptions& checkpoint, const ScoreOptions& options,
     }
     return printed;
   });
-  if (task_lines && ranks.rank() == 0) task_lines->WarnOfCut();
+  if (ranks.rank() == 0) reader.WarnOfCut();
   return answers.code();
 }
 

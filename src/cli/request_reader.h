@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lines of text ask of a model that writes text, for `generate` and `score`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/checkpoint_options.h"
+#include "cli/task_lines.h"
+#include "decode/batch_decoder.h"
+
+namespace syntra {
+
+class RequestReader {
+ public:
+  // `task`: whose inputs the lines give, or null. Model and task must outlive it. Throws
+  // Error(kConfig) if an input of the task is more than fields in a text.
+  RequestReader(const LoadedModel& model, const Task* task);
+
+  const DecodeSettings& settings() const { return settings_; }
+  // Null: lines have no task.
+  const TaskLines* task_lines() const { return task_lines_ ? &*task_lines_ : nullptr; }
+  // Whether lines are beginnings of texts, which the model goes on with; else they may have gaps.
+  bool goes_on() const { return goes_on_; }
+
+  // The request of a text without a task.
+  DecodeRequest RequestOf(std::string_view text) const;
+  // The request of a line; nothing for a bad line, of which `error` says what is wrong.
+  std::optional<DecodeRequest> Read(const std::string& line, std::string* error);
+
+  // Warns of the inputs of a task that were cut, if there were any.
+  void WarnOfCut() const;
+
+ private:
+  const Tokenizer& tokenizer_;
+  DecodeSettings settings_;
+  std::optional<TaskLines> task_lines_;
+  bool goes_on_;
+};
+
+}  // namespace syntra
