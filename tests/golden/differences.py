@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fixture's gradients against central differences of what they are the gradients of."""
+"""A fixture's gradients, and their check against central differences of what they are the gradients of."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+
+def gradients_of(loss: Tensor, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
+    return dict(zip(parameters, gradients, strict=True))
 
 
 def check_gradient(name: str, model: nn.Module, loss: Callable[[], float], gradients: Mapping[str, Tensor],

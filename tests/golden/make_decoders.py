@@ -3,9 +3,7 @@
 
 A row holds examples one behind the other. Of each the decoder reads 0, then inputs and targets but for the last one;
 `targets` is -1 where an input would be. `decoder_t5.h5` has one example in each row, `decoder_gpt.h5` and
-`decoder_prefix.h5` several, kept apart by a mask; in the last one inputs read each other in both directions. Losses
-are those of make_t5.py, and all is computed in float64 as there. torch's attention has biases, which are zero here; it
-divides scores by the root of the head size, which is stored as part of the query weights.
+`decoder_prefix.h5` several, kept apart by a mask; in the last one inputs read each other in both directions.
 """
 
 from __future__ import annotations
@@ -14,19 +12,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Stack
 
-from differences import check_gradient
 from drawn_model import draw_parameters
-from fixture import Array, Fixture, output_directory
-from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, Z_LOSS, norms_in_double
+from fixture import output_directory
+from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, norms_in_double
+from model_fixture import (
+    FixtureModel, Result, Tensors, losses, torch_attention, torch_feed_forward, torch_norm, write_model)
 
 WIDTH, HEADS, HEAD_SIZE, HIDDEN, LAYERS, VOCABULARY = 16, 4, 4, 24, 2, 40
 LONGEST = 12
@@ -73,7 +70,7 @@ def with_prefixes(batch: Batch, rows: list[list[tuple[int, int]]]) -> PrefixBatc
     return PrefixBatch(**vars(batch), decoder_prefix_ends=ends)
 
 
-def t5_layers(side: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def t5_layers(side: str, tensors: Tensors) -> Tensors:
     """The parameters of the layers of a T5Stack under our names; of what all layers share, the relative bias."""
     found = {f"{side}/norm": tensors["stack.final_layer_norm.weight"]}
     first = "stack.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
@@ -89,31 +86,34 @@ def t5_layers(side: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def torch_layers(side: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def torch_layers(side: str, tensors: Tensors) -> Tensors:
     """The parameters of torch's TransformerEncoderLayers and the norm behind them under our names."""
-    found = {f"{side}/norm": tensors["norm.weight"], f"{side}/norm_bias": tensors["norm.bias"]}
+    found = torch_norm(side, "norm", tensors)
     for layer in range(LAYERS):
         ours, theirs = f"{side}/layer_{layer:02}", f"layers.{layer}"
         for sublayer, norm in (("mixer", "norm1"), ("feed_forward", "norm2")):
-            found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{norm}.weight"]
-            found[f"{ours}/{sublayer}/norm_bias"] = tensors[f"{theirs}.{norm}.bias"]
-        projections = tensors[f"{theirs}.self_attn.in_proj_weight"].chunk(3)
-        for name, matrix in zip(("query", "key", "value"), projections, strict=True):
-            found[f"{ours}/mixer/{name}"] = matrix.T
-        found[f"{ours}/mixer/output"] = tensors[f"{theirs}.self_attn.out_proj.weight"].T
-        for name, linear in (("input", "linear1"), ("output", "linear2")):
-            found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
-            found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
+            found |= torch_norm(f"{ours}/{sublayer}", f"{theirs}.{norm}", tensors)
+        found |= torch_attention(f"{ours}/mixer", f"{theirs}.self_attn", tensors)
+        found |= torch_feed_forward(f"{ours}/feed_forward", theirs, tensors)
     return found
 
 
-class T5(nn.Module):
+class Decoder(FixtureModel):
+    packages = ("torch", "transformers")
+    rows: list[list[tuple[int, int]]]
+
+    def evaluate(self, batch: Batch) -> Result:
+        logits = self(batch)
+        used = torch.from_numpy(batch.decoder_segments)[..., None] > 0
+        return Result(torch.where(used, logits, 0), *losses(logits, batch.targets))
+
+
+class T5(Decoder):
     """T5's decoder, whose attention to an encoder is left out where no encoder is given."""
 
     file = "decoder_t5.h5"
     rows = [[(0, 12)], [(5, 4)], [(3, 1)]]
     reads_ahead = False
-    query_factor, first_target = 1.0, 0
     config = f"""\
 architecture: DECODER_ONLY
 width: {WIDTH}
@@ -145,7 +145,7 @@ relative_bias {{ buckets: {BUCKETS} max_distance: {MAX_DISTANCE} }}
     def mask(self, batch: Batch) -> Tensor:
         return torch.from_numpy(batch.decoder_segments)
 
-    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def names(self, tensors: Tensors) -> Tensors:
         return {"embedding": tensors["embedding"]} | t5_layers("decoder", tensors)
 
 
@@ -166,12 +166,12 @@ class PrefixLm(T5):
         return torch.zeros(read.shape, dtype=torch.float64).masked_fill(~read, -torch.inf)[:, None]
 
 
-class Gpt(nn.Module):
+class Gpt(Decoder):
     """Norms before the sublayers, learned positions, GELU, biases; an output matrix of its own."""
 
     file = "decoder_gpt.h5"
     rows = [[(0, 12)], [(3, 4), (0, 2), (1, 1)], [(2, 3), (4, 3)]]
-    query_factor, first_target = math.sqrt(HEAD_SIZE), 0
+    query_factor = math.sqrt(HEAD_SIZE)
     config = f"""\
 architecture: DECODER_ONLY
 width: {WIDTH}
@@ -207,44 +207,11 @@ positions {{ learned {{ max_length: {LONGEST} }} }}
         logits: Tensor = self.norm(x) @ self.output_embedding.T
         return logits
 
-    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def names(self, tensors: Tensors) -> Tensors:
         return {name: value for name, value in tensors.items() if "embedding" in name} | torch_layers("decoder", tensors)
 
 
-class NamedModel(Protocol):
-    """What a fixture of a whole model is made from."""
-
-    file: str
-    config: str
-    query_factor: float  # of the query weights that it has over ours
-    first_target: int  # target of row 0 of the output matrix
-    embedding: nn.Parameter
-
-    def __call__(self, batch: Any) -> Tensor: ...
-
-    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]: ...
-
-
-@dataclass(frozen=True)
-class Result:
-    logits: Tensor
-    loss: Tensor
-    loss_slots: Tensor
-    cross_entropy_sum: Tensor
-    z_loss_sum: Tensor
-
-
-def evaluate(model: NamedModel, batch: Any) -> Result:
-    logits = model(batch)
-    targets = torch.from_numpy(batch.targets)
-    counted = targets > 0
-    rows = targets[counted] - model.first_target
-    entropy = nn.functional.cross_entropy(logits[counted], rows, reduction="sum")
-    z_loss = Z_LOSS * torch.logsumexp(logits, dim=-1)[counted].square().sum()
-    return Result(logits, entropy / counted.sum(), (entropy + z_loss) / targets.numel(), entropy, z_loss)
-
-
-def check_later_tokens_are_hidden(model: NamedModel, batch: Batch, logits: Tensor) -> None:
+def check_later_tokens_are_hidden(model: Decoder, batch: Batch, logits: Tensor) -> None:
     other = batch.decoder_ids.copy()
     other[:, -1] = (other[:, -1] + 1) % VOCABULARY
     found = model(replace(batch, decoder_ids=other))
@@ -252,40 +219,7 @@ def check_later_tokens_are_hidden(model: NamedModel, batch: Batch, logits: Tenso
         raise RuntimeError(f"{model.file}: a token changes what is before it")
 
 
-def write_model(model: nn.Module, batch: Any, used: NDArray[np.bool_], script: str, directory: Path,
-                generator: np.random.Generator) -> None:
-    """The model, which is a NamedModel; rows of logits that are not used are stored as zeros."""
-    named: NamedModel = model  # type: ignore[assignment]
-    result = evaluate(named, batch)
-
-    # The embedding has a second name in T5's stack.
-    parameters = dict(model.named_parameters(remove_duplicate=True))
-    if "embedding" not in parameters:
-        parameters["embedding"] = named.embedding
-
-    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
-        gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
-        return dict(zip(parameters, gradients, strict=True))
-
-    def renamed(tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
-        return {ours: (value * (query_factor if ours.endswith("/query") else 1)).detach().contiguous().numpy()
-                for ours, value in named.names(tensors).items()}
-
-    slots = gradients_of(result.loss_slots)
-    with Fixture(directory / named.file, script, ("torch", "transformers")) as fixture:
-        fixture.attribute("/", "config", named.config)
-        fixture.arrays("/inputs", vars(batch))
-        fixture.arrays("/parameters", renamed(parameters, 1 / named.query_factor))
-        fixture.array("/outputs/logits", np.where(used[..., None], result.logits.detach().numpy(), 0))
-        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
-            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
-        fixture.arrays("/gradients", renamed(gradients_of(result.loss), named.query_factor))
-        fixture.arrays("/gradients_slots", renamed(slots, named.query_factor))
-    unique = {name: slots[name] for name, _ in model.named_parameters()}
-    check_gradient(named.file, model, lambda: evaluate(named, batch).loss_slots.item(), unique, generator)
-
-
-def check_inputs_read_each_other(model: NamedModel, batch: Batch, logits: Tensor) -> None:
+def check_inputs_read_each_other(model: Decoder, batch: Batch, logits: Tensor) -> None:
     """The last input of the first row changes the logits at its first position, and its last target does not."""
     (inputs, _), = PrefixLm.rows[0]
     other = batch.decoder_ids.copy()
@@ -304,7 +238,7 @@ def write(make: Callable[[], T5 | Gpt], seed: int, directory: Path) -> None:
         batch = with_prefixes(batch, model.rows)
         check_inputs_read_each_other(model, batch, model(batch))
     check_later_tokens_are_hidden(model, batch, model(batch))
-    write_model(model, batch, batch.decoder_segments > 0, Path(__file__).name, directory, generator)
+    write_model(model, batch, Path(__file__).name, directory, generator)
 
 
 def main() -> None:

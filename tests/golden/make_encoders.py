@@ -3,8 +3,7 @@
 
 `encoder_mean.h5` tells the class by the mean of the output over the tokens, `encoder_first.h5` by the output for the
 first token; `targets` is the class, from 1 on. `encoder_masked.h5` tells masked tokens; `targets` is -1 where none is.
-Losses are those of make_t5.py, with an example for each token, and all is computed in float64 as there. What
-make_decoders.py says of torch's attention holds here.
+Losses have an example for each token.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from transformers.models.t5.modeling_t5 import T5Stack
 
 from drawn_model import draw_parameters
 from fixture import output_directory
-from make_decoders import HEAD_SIZE, HEADS, HIDDEN, LAYERS, VOCABULARY, WIDTH, t5_layers, torch_layers, write_model
+from make_decoders import HEAD_SIZE, HEADS, HIDDEN, LAYERS, VOCABULARY, WIDTH, t5_layers, torch_layers
 from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, norms_in_double
+from model_fixture import FixtureModel, Result, Tensors, losses, write_model
 
 CLASSES = 5
 LENGTHS = (11, 4, 1, 8)
@@ -53,11 +53,20 @@ def masked_tokens(batch: Batch, generator: np.random.Generator) -> Batch:
     return Batch(batch.encoder_ids, batch.encoder_segments, targets)
 
 
-class Mean(nn.Module):
+class Encoder(FixtureModel):
+    packages = ("torch", "transformers")
+    first_target = 1
+
+    def evaluate(self, batch: Batch) -> Result:
+        logits = self(batch)
+        used = torch.from_numpy(batch.targets)[..., None] != 0
+        return Result(torch.where(used, logits, 0), *losses(logits, batch.targets, self.first_target))
+
+
+class Mean(Encoder):
     """T5's encoder and the mean of its output."""
 
     file = "encoder_mean.h5"
-    query_factor, first_target = 1.0, 1
     config = f"""\
 architecture: ENCODER_ONLY
 width: {WIDTH}
@@ -90,7 +99,7 @@ classifier {{ classes: {CLASSES} }}
         hidden: Tensor = self.stack(input_ids=ids, attention_mask=segments).last_hidden_state
         return hidden
 
-    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def names(self, tensors: Tensors) -> Tensors:
         found = {"embedding": tensors["embedding"], "classifier": tensors["classifier.weight"]}
         return found | t5_layers("encoder", tensors)
 
@@ -110,15 +119,15 @@ class Masked(Mean):
     def forward(self, batch: Batch) -> Tensor:
         return self.hidden(batch) @ self.embedding.T * WIDTH ** -0.5
 
-    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def names(self, tensors: Tensors) -> Tensors:
         return {"embedding": tensors["embedding"]} | t5_layers("encoder", tensors)
 
 
-class First(nn.Module):
+class First(Encoder):
     """torch's layers with norms before the sublayers, learned positions, GELU and biases; the first output."""
 
     file = "encoder_first.h5"
-    query_factor, first_target = math.sqrt(HEAD_SIZE), 1
+    query_factor = math.sqrt(HEAD_SIZE)
     config = f"""\
 architecture: ENCODER_ONLY
 width: {WIDTH}
@@ -150,7 +159,7 @@ classifier {{ classes: {CLASSES} pooling: FIRST }}
         logits: Tensor = self.classifier(self.norm(x)[:, :1])
         return logits
 
-    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def names(self, tensors: Tensors) -> Tensors:
         found = {name: value for name, value in tensors.items() if "embedding" in name}
         return found | {"classifier": tensors["classifier.weight"]} | torch_layers("encoder", tensors)
 
@@ -162,7 +171,7 @@ def write(make: Callable[[], Mean | First], seed: int, directory: Path) -> None:
     batch = make_batch(generator)
     if isinstance(model, Masked):
         batch = masked_tokens(batch, generator)
-    write_model(model, batch, batch.targets != 0, Path(__file__).name, directory, generator)
+    write_model(model, batch, Path(__file__).name, directory, generator)
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from transformers import T5Config, T5ForConditionalGeneration
 from transformers.models.t5.modeling_t5 import T5Attention, T5LayerNorm
 
+from differences import check_gradient, gradients_of
 from fixture import Array, Fixture, output_directory, rounded
 from philox import keeps
 
@@ -292,32 +293,6 @@ def syntra_names(case: Case) -> dict[str, tuple[str, bool]]:
     return names
 
 
-def gradients_of(loss: torch.Tensor, model: T5ForConditionalGeneration) -> dict[str, torch.Tensor]:
-    named = dict(model.named_parameters())
-    found = torch.autograd.grad(loss, list(named.values()), retain_graph=True)
-    return dict(zip(named, found, strict=True))
-
-
-def check_gradient(case: Case, model: T5ForConditionalGeneration, batch: Batch,
-                   gradients: dict[str, torch.Tensor], generator: np.random.Generator) -> None:
-    """The slope of loss_slots along a random direction, by central differences."""
-    directions = {name: torch.from_numpy(generator.standard_normal(tuple(gradient.shape)))
-                  for name, gradient in gradients.items()}
-    expected = sum(float((gradients[name] * directions[name]).sum()) for name in gradients)
-    step = 1e-6
-    values = []
-    with torch.no_grad():
-        for factor in (step, -2 * step):
-            for name, parameter in model.named_parameters():
-                parameter.add_(directions[name], alpha=factor)
-            values.append(evaluate_training(case, model, batch).loss_slots.item())
-        for name, parameter in model.named_parameters():
-            parameter.add_(directions[name], alpha=step)
-    found = (values[0] - values[1]) / (2 * step)
-    if not math.isclose(found, expected, rel_tol=1e-6):
-        raise RuntimeError(f"{case.file}: slope {found} by differences, {expected} by gradients")
-
-
 def write_case(case: Case, directory: Path) -> None:
     generator = np.random.default_rng(case.seed)
     batch = make_batch(case, generator)
@@ -332,10 +307,12 @@ def write_case(case: Case, directory: Path) -> None:
         if (result.loss.item() == evaluation.loss.item()) != (case.dropout == Rates()):
             raise RuntimeError(f"{case.file}: dropout must change the loss, and nothing else may")
         check_padding_has_no_influence(case, model, batch, result, generator)
-        gradients = gradients_of(result.loss, model)
-        gradients_slots = gradients_of(result.loss_slots, model)
-        values = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-        check_gradient(case, model, batch, gradients_slots, generator)
+        parameters = dict(model.named_parameters())
+        gradients = gradients_of(result.loss, parameters)
+        gradients_slots = gradients_of(result.loss_slots, parameters)
+        values = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+        check_gradient(case.file, model, lambda: evaluate_training(case, model, batch).loss_slots.item(),
+                       gradients_slots, generator)
 
     names = syntra_names(case)
     if sorted(theirs for theirs, _ in names.values()) != sorted(values):

@@ -2,9 +2,7 @@
 """Encoder-decoders of torch's Transformer layers: LayerNorm before or after the sublayers, biases, absolute positions.
 
 `transformer_2017.h5` is the model of Vaswani et al. 2017 at a small size: norms after the sublayers, sinusoids, scaled
-embeddings. `transformer_pre_norm.h5` has norms before, learned positions and GELU. The losses are those of make_t5.py,
-and all is computed in float64 as there. torch's attention has biases, which are zero here; it divides scores by the
-root of the head size K, which is stored as part of the query weights.
+embeddings. `transformer_pre_norm.h5` has norms before, learned positions and GELU.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from differences import check_gradient
 from drawn_model import draw_parameters
-from fixture import Array, Fixture, output_directory
-from make_t5 import Batch, Case, Result, Z_LOSS, make_batch
+from fixture import output_directory
+from make_t5 import Batch, Case, make_batch
+from model_fixture import FixtureModel, Result, Tensors, losses, torch_layer, torch_norm, write_model
 
 EPSILON = 1e-6
 
@@ -65,10 +63,11 @@ BODIES = (
 )
 
 
-class Transformer(nn.Module):
+class Transformer(FixtureModel):
     def __init__(self, body: Body) -> None:
         super().__init__()
         case = body.case
+        self.file, self.config, self.query_factor = case.file, body.text_proto(), math.sqrt(case.head_size)
         self.body = body
         self.embedding = nn.Parameter(torch.zeros(case.vocabulary, case.width))
         if not case.tied:
@@ -108,79 +107,29 @@ class Transformer(nn.Module):
         hidden = self.norms["decoder"](x) if self.body.norm_first else x
         return hidden @ (self.embedding if self.body.case.tied else self.output_embedding).T
 
+    def evaluate(self, batch: Batch) -> Result:
+        logits = self(batch)
+        return Result(logits * torch.from_numpy(batch.decoder_segments)[..., None], *losses(logits, batch.targets))
 
-def make_model(body: Body, generator: np.random.Generator) -> Transformer:
-    model = Transformer(body).double()  # in training mode, in which torch does not fuse layers
-    scale = body.case.width**-0.5
-    draw_parameters(model, generator, {"embedding": scale, "output_embedding": scale})
-    return model
-
-
-def evaluate(model: Transformer, batch: Batch) -> Result:
-    logits = model(batch)
-    targets = torch.from_numpy(batch.targets)
-    counted = targets > 0
-    entropy = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, reduction="sum")
-    z_loss = Z_LOSS * torch.logsumexp(logits, dim=-1)[counted].square().sum()
-    return Result(logits, entropy / counted.sum(), (entropy + z_loss) / targets.numel(), entropy, z_loss)
-
-
-def renamed(model: Transformer, tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
-    """`tensors`, parameters or gradients by torch's names, by Syntra's."""
-    found: dict[str, Tensor] = {name: value for name, value in tensors.items() if "embedding" in name}
-
-    def norm(ours: str, theirs: str) -> None:
-        found[f"{ours}/norm"] = tensors[f"{theirs}.weight"]
-        found[f"{ours}/norm_bias"] = tensors[f"{theirs}.bias"]
-
-    def attention(ours: str, theirs: str) -> None:
-        query, key, value = tensors[f"{theirs}.in_proj_weight"].chunk(3)
-        found[f"{ours}/query"] = query.T * query_factor
-        found[f"{ours}/key"], found[f"{ours}/value"] = key.T, value.T
-        found[f"{ours}/output"] = tensors[f"{theirs}.out_proj.weight"].T
-
-    for stack in ("encoder", "decoder"):
-        for layer in range(model.body.case.layers):
-            ours, theirs = f"{stack}/layer_{layer:02}", f"{stack}.{layer}"
-            sublayers = ["mixer", "feed_forward"]
-            attention(f"{ours}/mixer", f"{theirs}.self_attn")
-            if stack == "decoder":
-                sublayers.insert(1, "cross_attention")
-                attention(f"{ours}/cross_attention", f"{theirs}.multihead_attn")
-            for number, sublayer in enumerate(sublayers, 1):
-                norm(f"{ours}/{sublayer}", f"{theirs}.norm{number}")
-            for name, linear in (("input", "linear1"), ("output", "linear2")):
-                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
-                found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
-        if model.body.norm_first:
-            norm(stack, f"norms.{stack}")
-    return {name: value.detach().contiguous().numpy() for name, value in found.items()}
+    def names(self, tensors: Tensors) -> Tensors:
+        found = {name: value for name, value in tensors.items() if "embedding" in name}
+        for stack in ("encoder", "decoder"):
+            for layer in range(self.body.case.layers):
+                found |= torch_layer(f"{stack}/layer_{layer:02}", f"{stack}.{layer}", tensors, stack == "decoder")
+            if self.body.norm_first:
+                found |= torch_norm(stack, f"norms.{stack}", tensors)
+        return found
 
 
 def write_body(body: Body, directory: Path) -> None:
     generator = np.random.default_rng(body.case.seed)
     batch = make_batch(body.case, generator)
-    model = make_model(body, generator)
-    root = math.sqrt(body.case.head_size)
-    if not root.is_integer():
+    model = Transformer(body).double()  # in training mode, in which torch does not fuse layers
+    scale = body.case.width**-0.5
+    draw_parameters(model, generator, {"embedding": scale, "output_embedding": scale})
+    if not model.query_factor.is_integer():
         raise RuntimeError("a factor that is no power of two would be rounded")
-    result = evaluate(model, batch)
-
-    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
-        named = dict(model.named_parameters())
-        return dict(zip(named, torch.autograd.grad(loss, list(named.values()), retain_graph=True), strict=True))
-
-    with Fixture(directory / body.case.file, Path(__file__).name, ("torch",)) as fixture:
-        fixture.attribute("/", "config", body.text_proto())
-        fixture.arrays("/inputs", vars(batch))
-        fixture.arrays("/parameters", renamed(model, dict(model.named_parameters()), 1 / root))
-        fixture.array("/outputs/logits", result.logits.detach().numpy() * batch.decoder_segments[:, :, None])
-        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
-            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
-        fixture.arrays("/gradients", renamed(model, gradients_of(result.loss), root))
-        slots = gradients_of(result.loss_slots)
-        fixture.arrays("/gradients_slots", renamed(model, slots, root))
-    check_gradient(model.body.case.file, model, lambda: evaluate(model, batch).loss_slots.item(), slots, generator)
+    write_model(model, batch, Path(__file__).name, directory, generator)
 
 
 def main() -> None:

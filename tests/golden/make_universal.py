@@ -5,9 +5,7 @@
 `universal_halting.h5` has Tensor2Tensor's body (norms before the sublayers, learned steps), a layer of its own before
 the recurrence, and halting; `universal_decoder.h5` is a halting decoder without an encoder, several examples in a row.
 The loop of adaptive computation time is that of Tensor2Tensor's universal_transformer_util.py, variable by variable: it
-ends when all positions have halted. Losses are those of make_t5.py plus the ponder loss, in which padding does not
-count, and all is computed in float64 as there. torch's attention has biases, which are zero here; it divides scores by
-the root of the head size, which is stored as part of the query weights.
+ends when all positions have halted. The ponder loss, in which padding does not count, is added to the losses.
 """
 
 from __future__ import annotations
@@ -22,10 +20,9 @@ from torch import Tensor, nn
 
 import make_decoders
 import make_t5
-from differences import check_gradient
 from drawn_model import draw_parameters
-from fixture import Array, Fixture, output_directory
-from make_t5 import Z_LOSS
+from fixture import Array, output_directory
+from model_fixture import FixtureModel, Result, Tensors, losses, torch_layer, torch_norm, write_model
 
 WIDTH, HEADS, HEAD_SIZE, HIDDEN, STEPS, VOCABULARY = 16, 4, 4, 24, 3, 40
 EPSILON = 1e-6
@@ -152,18 +149,16 @@ class Stack(nn.Module):
 
 
 @dataclass(frozen=True)
-class Result:
-    logits: Tensor
-    loss: Tensor
-    loss_slots: Tensor
-    cross_entropy_sum: Tensor
-    z_loss_sum: Tensor
+class PonderedResult(Result):
     ponder_loss: Tensor
 
 
-class Universal(nn.Module):
+class Universal(FixtureModel):
+    query_factor = math.sqrt(HEAD_SIZE)
+
     def __init__(self, body: Body) -> None:
         super().__init__()
+        self.file, self.config = body.file, body.text_proto()
         self.body = body
         self.embedding = nn.Parameter(torch.zeros(VOCABULARY, WIDTH))
         self.stacks = nn.ModuleDict({name: Stack(body, name) for name in body.stacks})
@@ -198,15 +193,29 @@ class Universal(nn.Module):
             ponder_loss = ponder_loss + LOSS_WEIGHT * pondered[self.stacks["decoder"].used].mean()
         return hidden @ self.embedding.T, ponder_loss
 
+    def evaluate(self, batch: Batch) -> Result:
+        logits, ponder_loss = self(batch)
+        loss, loss_slots, *sums = losses(logits, batch.targets)
+        used = torch.from_numpy(batch.decoder_segments)[..., None] > 0
+        values = (torch.where(used, logits, 0), loss + ponder_loss, loss_slots + ponder_loss, *sums)
+        return PonderedResult(*values, ponder_loss) if self.body.halts else Result(*values)
 
-def evaluate(model: Universal, batch: Batch) -> Result:
-    logits, ponder_loss = model(batch)
-    targets = torch.from_numpy(batch.targets)
-    counted = targets > 0
-    entropy = nn.functional.cross_entropy(logits[counted], targets[counted], reduction="sum")
-    z_loss = Z_LOSS * torch.logsumexp(logits, dim=-1)[counted].square().sum()
-    return Result(logits, entropy / counted.sum() + ponder_loss, (entropy + z_loss) / targets.numel() + ponder_loss,
-                  entropy, z_loss, ponder_loss)
+    def names(self, tensors: Tensors) -> Tensors:
+        found = {"embedding": tensors["embedding"]}
+        for stack in self.body.stacks:
+            layers = 2 if self.body.layer_before else 1
+            crosses = stack == "decoder" and "encoder" in self.body.stacks
+            for layer in range(layers):
+                found |= torch_layer(f"{stack}/layer_{layer:02}", f"stacks.{stack}.layers.{layer}", tensors, crosses)
+            shared = f"{stack}/layer_{layers - 1:02}"
+            if self.body.learned_steps:
+                found[f"{shared}/step_embedding"] = tensors[f"stacks.{stack}.step_embedding"]
+            if self.body.halts:
+                for name in ("weight", "bias"):
+                    found[f"{shared}/halting/{name}"] = tensors[f"stacks.{stack}.halting_{name}"]
+            if self.body.norm_first:
+                found |= torch_norm(stack, f"stacks.{stack}.norm", tensors)
+        return found
 
 
 def check_halting(model: Universal) -> None:
@@ -214,45 +223,6 @@ def check_halting(model: Universal) -> None:
     for name, stack in model.stacks.items():
         if stack.halted_at != set(range(STEPS)) or stack.all_halt or stack.margin < 1e-3:
             raise RuntimeError(f"{model.body.file}, {name}: halts at {stack.halted_at}, {stack.margin} from the bound")
-
-
-def renamed(model: Universal, tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
-    """`tensors`, parameters or gradients by torch's names, by Syntra's."""
-    found = {"embedding": tensors["embedding"]}
-
-    def norm(ours: str, theirs: str) -> None:
-        found[f"{ours}/norm"] = tensors[f"{theirs}.weight"]
-        found[f"{ours}/norm_bias"] = tensors[f"{theirs}.bias"]
-
-    def attention(ours: str, theirs: str) -> None:
-        query, key, value = tensors[f"{theirs}.in_proj_weight"].chunk(3)
-        found[f"{ours}/query"] = query.T * query_factor
-        found[f"{ours}/key"], found[f"{ours}/value"] = key.T, value.T
-        found[f"{ours}/output"] = tensors[f"{theirs}.out_proj.weight"].T
-
-    for stack in model.body.stacks:
-        layers = 2 if model.body.layer_before else 1
-        crosses = stack == "decoder" and "encoder" in model.body.stacks
-        for layer in range(layers):
-            ours, theirs = f"{stack}/layer_{layer:02}", f"stacks.{stack}.layers.{layer}"
-            sublayers = ["mixer", "cross_attention", "feed_forward"] if crosses else ["mixer", "feed_forward"]
-            attention(f"{ours}/mixer", f"{theirs}.self_attn")
-            if crosses:
-                attention(f"{ours}/cross_attention", f"{theirs}.multihead_attn")
-            for number, sublayer in enumerate(sublayers, 1):
-                norm(f"{ours}/{sublayer}", f"{theirs}.norm{number}")
-            for name, linear in (("input", "linear1"), ("output", "linear2")):
-                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
-                found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
-        shared = f"{stack}/layer_{layers - 1:02}"
-        if model.body.learned_steps:
-            found[f"{shared}/step_embedding"] = tensors[f"stacks.{stack}.step_embedding"]
-        if model.body.halts:
-            for name in ("weight", "bias"):
-                found[f"{shared}/halting/{name}"] = tensors[f"stacks.{stack}.halting_{name}"]
-        if model.body.norm_first:
-            norm(stack, f"stacks.{stack}.norm")
-    return {name: value.detach().contiguous().numpy() for name, value in found.items()}
 
 
 def make_batch(body: Body, generator: np.random.Generator) -> Batch:
@@ -269,27 +239,10 @@ def write(body: Body, directory: Path) -> None:
     batch = make_batch(body, generator)
     model = Universal(body).double()  # in training mode, in which torch does not fuse layers
     draw_parameters(model, generator, {"embedding": WIDTH**-0.5, "halting_weight": 0.15})
-    root = math.sqrt(HEAD_SIZE)
-    result = evaluate(model, batch)
     if body.halts:
+        model(batch)
         check_halting(model)
-
-    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
-        named = dict(model.named_parameters())
-        return dict(zip(named, torch.autograd.grad(loss, list(named.values()), retain_graph=True), strict=True))
-
-    slots = gradients_of(result.loss_slots)
-    with Fixture(directory / body.file, Path(__file__).name, ("torch",)) as fixture:
-        fixture.attribute("/", "config", body.text_proto())
-        fixture.arrays("/inputs", vars(batch))
-        fixture.arrays("/parameters", renamed(model, dict(model.named_parameters()), 1 / root))
-        used = batch.decoder_segments[:, :, None] > 0
-        fixture.array("/outputs/logits", np.where(used, result.logits.detach().numpy(), 0))
-        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum", *(["ponder_loss"] if body.halts else [])):
-            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
-        fixture.arrays("/gradients", renamed(model, gradients_of(result.loss), root))
-        fixture.arrays("/gradients_slots", renamed(model, slots, root))
-    check_gradient(body.file, model, lambda: evaluate(model, batch).loss_slots.item(), slots, generator)
+    write_model(model, batch, Path(__file__).name, directory, generator)
 
 
 def main() -> None:
