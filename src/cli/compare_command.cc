@@ -38,16 +38,26 @@ struct ComparedMixer {
 // What the mixers have in common, and what each makes of it.
 class Recipe {
  public:
-  Recipe(const ConfigOptions& common, int seeds, Path root, Watchdog& watchdog)
-      : common_(common), seeds_(seeds), root_(std::move(root)), watchdog_(watchdog) {}
+  // `read`: what the common options say, unchecked.
+  Recipe(const ConfigOptions& common, const Config& read, int seeds, Watchdog& watchdog)
+      : common_(common),
+        root_(read.train().directory()),
+        initial_(read.checkpoint().initial()),
+        seeds_(seeds),
+        watchdog_(watchdog) {}
 
   // The configuration of a mixer's run, which learns tasks from scratch if no model is named.
   Config With(const ListedMixer& mixer) const {
-    const ConfigOptions options = OptionsWith(mixer);
-    const std::string initial = InitialIn(options);
+    ConfigOptions options = common_;
+    std::vector<std::string>& overrides = options.overrides;
+    overrides.insert(overrides.end(), mixer.overrides.begin(), mixer.overrides.end());
+    const Config read = ReadUnchecked(options.Files(), overrides);
+    const std::string& initial = read.checkpoint().initial();
+    // Without a root there is an error, which is told when the configuration is loaded.
+    if (!root_.empty()) GiveDirectory(mixer.name, /*own_start=*/initial != initial_, &options);
     // All of the model is read.
     const Watchdog::Phase phase(watchdog_, RunPhase::kLoad, 0, BytesBelow(initial));
-    return LoadForTraining(options, {.from_scratch = NamesTasks(options) && initial.empty()})
+    return LoadForTraining(options, {.from_scratch = HasTasks(read.data()) && initial.empty()})
         .config;
   }
 
@@ -62,27 +72,19 @@ class Recipe {
   }
 
  private:
-  static std::string InitialIn(const ConfigOptions& options) {
-    return ReadUnchecked(options.Files(), options.overrides).checkpoint().initial();
-  }
-
-  ConfigOptions OptionsWith(const ListedMixer& mixer) const {
-    ConfigOptions options = common_;
-    std::vector<std::string>& overrides = options.overrides;
-    overrides.insert(overrides.end(), mixer.overrides.begin(), mixer.overrides.end());
-    if (root_.empty()) return options;  // which is an error, told when it is loaded
-    const bool own_start = InitialIn(options) != InitialIn(common_);
-    if (!own_start) ShareStart(&options);
+  // A start is kept where all runs that begin with it find it.
+  void GiveDirectory(const std::string& name, bool own_start, ConfigOptions* options) const {
+    if (!own_start) ShareStart(options);
     Config own;
-    own.mutable_train()->set_directory((root_ / mixer.name).string());
-    overrides.push_back(MinimalConfigText(own));
-    if (own_start && seeds_ > 1) ShareStart(&options);
-    return options;
+    own.mutable_train()->set_directory((root_ / name).string());
+    options->overrides.push_back(MinimalConfigText(own));
+    if (own_start && seeds_ > 1) ShareStart(options);
   }
 
   const ConfigOptions& common_;
-  int seeds_;
   Path root_;
+  std::string initial_;
+  int seeds_;
   Watchdog& watchdog_;
 };
 
@@ -94,7 +96,7 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& w
   const Config read = ReadUnchecked(common.Files(), common.overrides);
   const RunDirectory directory{read.train().directory()};
   RequireNoRun(directory.root);
-  const Recipe recipe(common, options.seeds, directory.root, watchdog);
+  const Recipe recipe(common, read, options.seeds, watchdog);
   std::vector<ComparedMixer> mixers;
   for (const ListedMixer& listed : ReadMixerList(options.mixers)) {
     try {
