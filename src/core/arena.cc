@@ -11,8 +11,6 @@ Arena::Arena(Device& device, int64_t elements, const char* purpose)
       purpose_(purpose),
       values_(device.Allocate(elements * sizeof(float), purpose)) {}
 
-void Arena::Clear() { device_->Clear(values_.data(), values_.size()); }
-
 std::span<float> Arena::host() {
   const bool same = device_->is_host();
   if (!same && copy_.size() == 0 && elements_ > 0) {

@@ -22,7 +22,6 @@ class Arena {
   TensorView Part(int64_t first, int64_t count) const {
     return {static_cast<float*>(data()) + first, {DType::kF32, {count}}, device_};
   }
-  void Clear();
 
   // The host's copy: the values of the last Fetch, with what was written to it since.
   std::span<float> host();

@@ -14,10 +14,10 @@ namespace syntra {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "gradient_nan",  "nan_batch",       "odd_batch",         "wrong_batch",    "lost_state",
-    "stop_prepare",  "stop_evaluation", "slow_rank",         "freeze_init",    "freeze_prepare",
-    "freeze_load",   "freeze_step",     "freeze_evaluation", "freeze_compare", "freeze_save",
-    "freeze_saving", "freeze_end",      "slow_saving",       "fail_step"};
+    "gradient_nan",      "nan_batch",      "wrong_parameter", "stop_prepare",  "stop_evaluation",
+    "slow_rank",         "freeze_init",    "freeze_prepare",  "freeze_load",   "freeze_step",
+    "freeze_evaluation", "freeze_compare", "freeze_save",     "freeze_saving", "freeze_end",
+    "slow_saving",       "fail_step"};
 
 struct Order {
   std::string name;

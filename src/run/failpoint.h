@@ -5,10 +5,8 @@
 //
 //   gradient_nan   one element of the rank's gradient is NaN
 //   nan_batch      the same, in the step that trains on the batch of that number, counted from 1
-//   odd_batch      the rank's targets in the batch of that number are all one of the last eight
-//                  tokens, another one in the next batch
-//   wrong_batch    the rank trains on the batch of the step after
-//   lost_state     the rank's optimizer state is zero before the step
+//   wrong_parameter
+//                  the rank's first parameter is 1 before the step
 //   slow_rank      the rank takes 0.1 s longer for its gradients
 //   slow_saving    the rank's thread that writes the checkpoint of STEP beside training takes 12 s
 //                  longer
@@ -20,9 +18,6 @@
 //                  name; STEP is that of a step, an evaluation or a save, and 0 for other phases
 //   freeze_saving  the rank stops (SIGSTOP) as its thread begins to write the checkpoint of STEP
 //                  beside training
-//
-// wrong_batch and lost_state break what a resumed run must restore: tests see with them that their
-// comparisons would notice.
 #pragma once
 
 #include <cstdint>

@@ -163,6 +163,4 @@ UpdateOutcome Replica::Outcome() const {
   return {sums, std::sqrt(update_.Scalar("sum_squares")), !std::isfinite(factor)};
 }
 
-void Replica::ForgetState() { state_.Clear(); }
-
 }  // namespace syntra

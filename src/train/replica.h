@@ -89,8 +89,6 @@ class Replica : public EvaluationReplica {
               RunTimes* times = nullptr);
   // Waits for the last update and returns the outcome of the step.
   UpdateOutcome Outcome() const;
-  // Zeroes the optimizer state, as if a checkpoint had not held it.
-  void ForgetState();
 
   // The bound training program for a shape, made on first use.
   Executable& Training(const BatchShape& shape) { return *BindTraining(shape).executable; }

@@ -21,11 +21,9 @@ namespace {
 // numbers of a step travel in one collective.
 enum RankSlot : size_t { kStop, kSave, kReadySeconds, kBatchSlots, kFlops, kRankSlots };
 
-// For tests: sets all targets to the same token.
-void MakeOdd(int64_t token, Batch* batch) {
-  for (int32_t& target : (*batch)["targets"]) {
-    if (target > 0) target = static_cast<int32_t>(token);
-  }
+// For tests: writes to the first element.
+void Spoil(const TensorView& part, float value) {
+  part.device->CopyIn(part.data, &value, sizeof(value));
 }
 
 }  // namespace
@@ -57,15 +55,12 @@ StepRunner::StepRunner(Replica& replica, Communicator& ranks)
 
 std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t batch) const {
   std::vector<Batch> batches;
-  const int64_t drawn = At("wrong_batch", batch) ? batch + 1 : batch;
-  const bool odd = At("odd_batch", batch);
   const int64_t rows = partition_.micro_batch_rows;
   std::vector<int64_t> numbers(partition_.micro_batches_per_rank());
   std::iota(numbers.begin(), numbers.end(), ranks_.rank() * std::ssize(numbers));
   if (data.Trims()) numbers = partition_.MixedMicroBatches(ranks_.rank());
   for (const int64_t number : numbers) {
-    batches.push_back(data.Get(drawn, partition_.batch_size, number * rows, rows));
-    if (odd) MakeOdd(config_.model().vocabulary_size() - 1 - batch % 8, &batches.back());
+    batches.push_back(data.Get(batch, partition_.batch_size, number * rows, rows));
   }
   return batches;
 }
@@ -136,9 +131,7 @@ void StepRunner::StartSum(ElementRange bucket, bool spoilt) {
   if (trace_ && ranks_.size() > 1) trace_->StartsSum(bucket.size());
   Arena& gradients = replica_.gradients();
   if (spoilt) {
-    const float bad = std::numeric_limits<float>::quiet_NaN();
-    const TensorView view = gradients.Part(bucket.begin, bucket.size());
-    view.device->CopyIn(view.data, &bad, sizeof(bad));
+    Spoil(gradients.Part(bucket.begin, bucket.size()), std::numeric_limits<float>::quiet_NaN());
   }
   for (const auto& [elements, shares] : plan_.shared_buckets()) {
     if (bucket.And(elements).size() == 0) continue;
@@ -211,7 +204,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
     FinishGathers();
     replica_.RedrawParameters(config_.train().seed(), step);
   }
-  if (At("lost_state", step)) replica_.ForgetState();
+  if (At("wrong_parameter", step)) Spoil(replica_.values({0, 1}), 1);
   const int64_t number = batches.front().first_example / partition_.batch_size;
   const bool spoilt = At("gradient_nan", step) || At("nan_batch", number);
   if (trace) {

@@ -269,7 +269,7 @@ TEST_F(SavesBesideTraining, AreFinishedBeforeAnErrorOfAllRanks) {
   // The first rename of every thread takes seven seconds, longer than other ranks wait for rank 0.
   StartOptions slow = With("rename", "delay_enter=7000000:when=1");
   slow.ranks = 2;
-  slow.environment = {"SYNTRA_FAILPOINT=lost_state@3:1"};
+  slow.environment = {"SYNTRA_FAILPOINT=wrong_parameter@3:1"};
   const Outcome outcome =
       Run(Pretrain("run", {"checkpoint.every=2", "train.compare_replicas_every=4"}), slow);
   EXPECT_EQ(outcome.code, 6) << outcome.err;

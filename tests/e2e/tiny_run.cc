@@ -253,6 +253,19 @@ void TinyRun::Damage(const Path& checkpoint) const {
   }
 }
 
+void TinyRun::SetAttribute(const std::string& name, int64_t step, const std::string& attribute,
+                           const std::string& text) const {
+  const Path path = CheckpointPath(name, step) / "MANIFEST";
+  std::string manifest = ReadWholeFile(path);
+  const std::string key = "\"" + attribute + "\": \"";
+  const size_t at = manifest.find(key);
+  ASSERT_NE(at, std::string::npos) << manifest;
+  const size_t begin = at + key.size();
+  manifest.replace(begin, manifest.find('"', begin) - begin, text);
+  manifest.resize(manifest.rfind("xxh3-128 "));
+  ReplaceFileDurably(path, manifest + "xxh3-128 " + ToHex(DigestOf(manifest)) + "\n");
+}
+
 std::string MetricsTrace(const Path& run_directory) {
   std::string trace;
   for (const std::string& line : Split(ReadWholeFile(run_directory / "metrics.jsonl"), '\n')) {

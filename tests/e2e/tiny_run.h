@@ -78,6 +78,9 @@ class TinyRun : public ScratchTest {
   Path AbandonedFile(const Path& path) const;
   // Changes one byte of a shard.
   void Damage(const Path& checkpoint) const;
+  // As a person could: gives an attribute of a checkpoint another text.
+  void SetAttribute(const std::string& name, int64_t step, const std::string& attribute,
+                    const std::string& text) const;
 
   std::optional<TinyFiles> files_;
   Path config_, tokenizer_, training_, validation_;
