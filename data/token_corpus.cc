@@ -5,6 +5,8 @@
 
 #include "base/divide.h"
 #include "base/error.h"
+#include "data/corpus_index.h"
+#include "data/tokenizer.h"
 
 namespace syntra {
 

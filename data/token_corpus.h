@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "data/corpus_index.h"
+#include "base/digest.h"
 #include "data/token_shard.h"
-#include "data/tokenizer.h"
 
 namespace syntra {
+
+class Tokenizer;
+struct PreparedCorpus;
 
 // Longer documents take part with one chunk of this many tokens, redrawn each epoch.
 inline constexpr int64_t kMaxDocumentTokens = 65536;

@@ -7,18 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/read.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "config/config.h"
-#include "data/prepare.h"
 #include "data/tokenizer.h"
-#include "data/validation_data.h"
-#include "dist/communicator.h"
-#include "run/watchdog.h"
 #include "train/evaluation_replica.h"
-#include "train/task_data.h"
 
 namespace syntra {
+
+class Checkpoint;
+class Communicator;
+class ValidationData;
+class Watchdog;
+struct TaskData;
 
 struct LoadedModel {
   Path path;  // of the checkpoint

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
+#include "checkpoint/read.h"
 #include "checkpoint/recover.h"
 #include "cli/checkpoint_options.h"
 #include "train/run_directory.h"

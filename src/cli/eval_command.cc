@@ -13,8 +13,12 @@
 #include "cli/ranks.h"
 #include "cli/results_table.h"
 #include "data/example.h"
+#include "data/validation_data.h"
+#include "dist/communicator.h"
 #include "run/progress.h"
+#include "run/watchdog.h"
 #include "train/log_perplexity.h"
+#include "train/task_data.h"
 #include "train/task_evaluator.h"
 
 namespace syntra {

@@ -17,7 +17,11 @@
 #include "cli/request_reader.h"
 #include "cli/samples.h"
 #include "data/example.h"
+#include "data/tokenizer.h"
+#include "data/validation_data.h"
+#include "dist/communicator.h"
 #include "plan/label_ranking.h"
+#include "run/watchdog.h"
 
 namespace syntra {
 namespace {

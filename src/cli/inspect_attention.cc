@@ -16,7 +16,11 @@
 #include "cli/ranks.h"
 #include "config/config.h"
 #include "data/table_source.h"
+#include "data/validation_data.h"
 #include "decode/attention_weights.h"
+#include "dist/communicator.h"
+#include "run/watchdog.h"
+#include "train/task_data.h"
 
 namespace syntra {
 namespace {

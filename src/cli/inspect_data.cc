@@ -9,6 +9,8 @@
 #include "cli/checkpoint_options.h"
 #include "cli/inspect.h"
 #include "cli/run_config.h"
+#include "data/corpus_index.h"
+#include "data/prepare.h"
 #include "data/training_data.h"
 #include "data/validation_data.h"
 #include "tasks/task.h"

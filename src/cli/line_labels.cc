@@ -4,8 +4,10 @@
 #include "base/json.h"
 #include "cli/task_lines.h"
 #include "data/example.h"
+#include "dist/communicator.h"
 #include "train/answers.h"
 #include "train/task_classes.h"
+#include "train/task_data.h"
 
 namespace syntra {
 namespace {

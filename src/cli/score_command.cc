@@ -10,7 +10,10 @@
 #include "cli/ranks.h"
 #include "cli/request_reader.h"
 #include "data/example.h"
+#include "data/tokenizer.h"
 #include "decode/scorer.h"
+#include "dist/communicator.h"
+#include "run/watchdog.h"
 
 namespace syntra {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "checkpoint/layout.h"
 #include "decode/session.h"
+#include "model/programs.h"
 
 namespace syntra {
 

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
-#include "model/programs.h"
+#include "configs/schema/config.pb.h"
+#include "core/parameters.h"
+#include "core/tensor.h"
+#include "model/model.h"
 #include "plan/recorded_programs.h"
 
 namespace syntra {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/example.h"
+#include "model/programs.h"
 #include "plan/evaluation_rows.h"
 
 namespace syntra {

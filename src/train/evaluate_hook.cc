@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "decode/distribution.h"
 #include "train/hooks.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {

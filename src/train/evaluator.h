@@ -9,9 +9,10 @@
 
 #include "run/metrics_log.h"
 #include "run/skipped_steps.h"
-#include "train/run_directory.h"
 
 namespace syntra {
+
+struct RunDirectory;
 
 struct EvaluationResult {
   NamedValues values;   // all finite, for metrics.jsonl: {"validation_log_perplexity", 2.31}

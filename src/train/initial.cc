@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/read.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/tensor_file.h"
 #include "checkpoint/verify.h"

@@ -4,9 +4,12 @@
 #include "base/text.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/read.h"
 #include "config/print.h"
 #include "data/example.h"
+#include "run/run_lock.h"
 #include "train/hook.h"
+#include "train/replica.h"
 #include "train/run_directory.h"
 
 namespace syntra {

@@ -2,17 +2,21 @@
 // Checkpoints of a training run: what goes in, and how a run continues from one.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <string>
 
-#include "checkpoint/recover.h"
+#include "base/file.h"
 #include "checkpoint/save.h"
 #include "config/config.h"
 #include "data/tokenizer.h"
-#include "run/run_lock.h"
-#include "train/replica.h"
 
 namespace syntra {
+
+class Checkpoint;
+class EvaluationReplica;
+class Replica;
+class RunLock;
 
 // Attributes of a checkpoint, besides those of checkpoint/layout.h.
 inline constexpr char kDataAttribute[] = "data_digest";

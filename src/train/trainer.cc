@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/read.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/retention.h"
 #include "core/thread.h"
@@ -18,6 +19,7 @@
 #include "train/hooks.h"
 #include "train/initial.h"
 #include "train/preflight.h"
+#include "train/run_directory.h"
 #include "train/threads.h"
 
 namespace syntra {

@@ -15,6 +15,7 @@
 #include "train/initial.h"
 #include "train/run_tokenizer.h"
 #include "train/step.h"
+#include "train/task_data.h"
 #include "train/threads.h"
 
 namespace syntra {
