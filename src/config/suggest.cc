@@ -152,6 +152,27 @@ std::vector<std::string> NearestTo(const std::string& owner,
   return nearest;
 }
 
+// Whether one of several messages is set there, as a mixer or a task.
+bool IsChoiceOfMessages(const google::protobuf::OneofDescriptor& choice) {
+  for (int i = 0; i < choice.field_count(); ++i) {
+    if (!choice.field(i)->message_type()) return false;
+  }
+  return choice.field_count() > 1;
+}
+
+// "; it has cola, sst2, ..." of a message that is a choice of kinds: where nothing tells what was
+// meant, one of these was.
+std::string KindsIn(const Descriptor& message) {
+  std::vector<std::string> names;
+  bool is_choice = false;
+  for (int i = 0; i < message.field_count(); ++i) {
+    names.push_back(message.field(i)->name());
+    const auto* choice = message.field(i)->real_containing_oneof();
+    is_choice |= choice && IsChoiceOfMessages(*choice);
+  }
+  return is_choice ? "; it has " + Join(names, ", ") : "";
+}
+
 bool IsCalled(const Counterpart& counterpart, const std::string& name) {
   return std::ranges::count(counterpart.name(), name) > 0;
 }
@@ -241,7 +262,7 @@ std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::st
     path =
         fmt::format("\"{}\"{}", is_here ? path.substr(dot + 1) : path, NoteOf(path, unknown.name));
   }
-  std::string hint;
+  std::string hint = meant.empty() ? KindsIn(unknown.message) : "";
   if (!meant.empty()) {
     const std::string last = meant.back();
     meant.pop_back();

@@ -33,7 +33,7 @@ std::vector<std::string> MeantFields(const UnknownField& unknown);
 
 // `model has no field "d_modl"; did you mean "width"?`, with the whole path of a field elsewhere,
 // and with the note of a counterpart: `"steps" (steps, not epochs)`. `meant`: what MeantFields
-// gives.
+// gives; where that is nothing and the message is a choice of kinds, these are listed.
 std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::string> meant);
 
 // `"ADAM" is not one of ADAFACTOR, ADAMW; did you mean "ADAMW"?`

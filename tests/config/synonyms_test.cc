@@ -138,6 +138,20 @@ TEST(Synonyms, NothingIsSuggestedForWhatMeansNothing) {
   }
 }
 
+// As a task that the program does not have.
+TEST(Synonyms, KindsAreListedWhereNothingIsSuggested) {
+  const auto task = ErrorLines("data { task { squad {} } }");
+  ASSERT_EQ(task.size(), 2u);
+  EXPECT_TRUE(task[0].starts_with(
+      "error: x:1:15: data.task[0] has no field \"squad\"; it has cola, sst2, mrpc, "))
+      << task[0];
+  EXPECT_TRUE(task[0].ends_with(", parallel_text")) << task[0];
+  const auto mixer = OverrideErrorLines("model.mixer.xyzzy={}");
+  EXPECT_NE(mixer.front().find("model.mixer has no field \"xyzzy\"; it has attention, "),
+            std::string::npos)
+      << mixer.front();
+}
+
 // A value that other programs have and this one leaves out on purpose.
 TEST(Synonyms, WhatIsLeftOutIsSaid) {
   for (const char* written : {"FP16", "fp16"}) {
