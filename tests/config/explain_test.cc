@@ -4,7 +4,10 @@
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <functional>
+#include <span>
 
 #include "base/text.h"
 #include "config/comments.h"
@@ -39,6 +42,34 @@ TEST(Schema, EveryFieldAndValueHasAComment) {
     }
   });
   EXPECT_GT(fields, 100);
+}
+
+// In lower case, without punctuation.
+std::vector<std::string> Words(const std::string& text) {
+  std::string plain;
+  for (const unsigned char c : text) plain += std::isalnum(c) ? std::tolower(c) : ' ';
+  std::vector<std::string> words = Split(plain, ' ');
+  std::erase(words, "");
+  return words;
+}
+
+// Explanations show both, one after the other.
+TEST(Schema, AMessageDoesNotRepeatWhatItsFieldSays) {
+  constexpr int kAlike = 3;  // consecutive words
+  const SchemaComments comments;
+  ForEachMessage(*Config::descriptor(), [&](const Descriptor& message) {
+    for (int i = 0; i < message.field_count(); ++i) {
+      const auto& field = *message.field(i);
+      if (!field.message_type()) continue;
+      const auto own = Words(comments.Of(field)),
+                 of_type = Words(comments.Of(*field.message_type()));
+      for (size_t k = 0; k + kAlike <= of_type.size(); ++k) {
+        const auto phrase = std::span(of_type).subspan(k, kAlike);
+        EXPECT_TRUE(std::ranges::search(own, phrase).empty())
+            << field.full_name() << ": " << Join({phrase.begin(), phrase.end()}, " ");
+      }
+    }
+  });
 }
 
 void ExpectFits(const std::string& text) {
