@@ -41,9 +41,10 @@ ResultsRow RowOf(const std::string& name, const Json& results) {
 }
 
 void AddMajorityRow(const Json& results, std::vector<ResultsRow>* rows) {
-  if (results["majority"].empty()) return;
+  const Json majority = results.value("majority", Json::object());
+  if (majority.empty()) return;
   rows->push_back({.name = "majority class",
-                   .tasks = results["majority"],
+                   .tasks = majority,
                    .average = results.value("majority_average", Json())});
 }
 

@@ -102,4 +102,32 @@ Json TaskResults::ToJson() const {
           {"best_steps", steps}};
 }
 
+namespace {
+
+// {"cola": {"matthews": 53.1}}
+bool AreValuesOfTasks(const Json& json) {
+  if (!json.is_object()) return false;
+  for (const Json& task : json) {
+    if (!task.is_object()) return false;
+    for (const Json& value : task) {
+      if (!value.is_number()) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool TaskResults::IsWellFormed(const Json& json) {
+  if (!json.is_object() || !json.contains("average")) return false;
+  for (const char* average : {"average", "majority_average"}) {
+    const Json value = json.value(average, Json());
+    if (!value.is_null() && !value.is_number()) return false;
+  }
+  if (!json.value("best_steps", Json()).is_object()) return false;
+  return AreValuesOfTasks(json.value("tasks", Json())) &&
+         AreValuesOfTasks(json.value("majority", Json::object())) &&
+         AreValuesOfTasks(json.value("test", Json::object()));
+}
+
 }  // namespace syntra

@@ -57,6 +57,9 @@ class TaskResults {
   // {"tasks": {"cola": {"matthews": 53.1}}, "average": 53.1, "step": 1000, "best_steps": {...}}.
   // The average is null where there is none.
   Json ToJson() const;
+  // Whether `json` is as ToJson makes it, with whatever else has been added under names that a
+  // results.json has ("majority", "test"): files may be damaged.
+  static bool IsWellFormed(const Json& json);
 
  private:
   std::vector<std::string> tasks_;

@@ -57,6 +57,30 @@ TEST(TaskResults, OfNothingSaySo) {
             R"({"tasks":{},"average":null,"step":0,"best_steps":{}})");
 }
 
+// A file that is JSON may be damaged all the same.
+TEST(TaskResults, OtherJsonIsNotTakenForResults) {
+  TaskResults results({"toy"});
+  EXPECT_TRUE(TaskResults::IsWellFormed(results.ToJson()));
+  results.Add(4, {"toy", {{"accuracy", 50}}});
+  EXPECT_TRUE(TaskResults::IsWellFormed(results.ToJson()));
+  const std::pair<const char*, Json> damages[] = {
+      {"/tasks", 5},          {"/tasks/toy", 5},           {"/tasks/toy/accuracy", "x"},
+      {"/best_steps", 5},     {"/average", Json::array()}, {"/majority", 5},
+      {"/test/toy", nullptr}, {"/majority_average", "x"},
+  };
+  for (const auto& [place, value] : damages) {
+    Json damaged = results.ToJson();
+    damaged[Json::json_pointer(place)] = value;
+    EXPECT_FALSE(TaskResults::IsWellFormed(damaged)) << place;
+  }
+  for (const char* name : {"tasks", "average", "best_steps"}) {
+    Json damaged = results.ToJson();
+    damaged.erase(name);
+    EXPECT_FALSE(TaskResults::IsWellFormed(damaged)) << name;
+  }
+  EXPECT_FALSE(TaskResults::IsWellFormed(Json::array()));
+}
+
 // What is read back from metrics.jsonl are the same doubles.
 TEST(TaskResults, ComeBackFromTheLog) {
   const Path path = ScratchDirectory("results") / "metrics.jsonl";
