@@ -9,7 +9,8 @@
 
 namespace syntra {
 
-// A new file, complete and synced, beside the one that it will replace.
+// A new file, complete and synced, beside the one that it will replace. What killed processes left
+// there of such files is removed, unless it changed in the last minute: then one may still write.
 class StagedFile {
  public:
   StagedFile(Path path, std::string_view content);
@@ -19,6 +20,8 @@ class StagedFile {
   void PutInPlace();
 
  private:
+  void RemoveAbandoned() const;
+
   Path path_, temporary_;  // no temporary: it is in place, or moved from
 };
 

@@ -190,7 +190,6 @@ class Comparer {
 };
 
 void WriteResults(const Comparison& comparison, const Path& directory) {
-  RemoveAbandonedFiles(directory);
   ReplaceFileDurably(RunDirectory{directory}.comparison(),
                      JsonText(ComparisonJson(comparison), 1) + "\n");
   const Path page = directory / "comparison.html";

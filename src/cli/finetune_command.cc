@@ -61,7 +61,6 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communic
   if (options.seeds > 1) {
     all = SpreadOfRuns(results);
     if (!other_settings.empty()) all["other_settings"] = other_settings;
-    RemoveAbandonedFiles(config.train().directory());
     ReplaceFileDurably(Path(config.train().directory()) / kResultsFile, JsonText(all, 1) + "\n");
   }
   PrintResult(ResultText(all, config, other_settings));

@@ -64,9 +64,6 @@ void RequireNoSeeds(const Path& directory) {
   }
 }
 
-// No lock keeps another process from writing there, too, but that takes no minute.
-void RemoveAbandonedFiles(const Path& directory) { RemoveTemporaries(directory, 60); }
-
 void RequireContinuable(const Config& config, int seeds) {
   for (int i = 0; i < seeds; ++i) {
     RunIdentity identity;

@@ -23,9 +23,6 @@ void RequireNoRun(const Path& directory);
 // run would replace.
 void RequireNoSeeds(const Path& directory);
 
-// Removes files in the making that killed processes left beside the directories of the runs.
-void RemoveAbandonedFiles(const Path& directory);
-
 // Throws as CheckContinues if a run of these seeds has begun and cannot continue with this
 // configuration: before another one is trained.
 void RequireContinuable(const Config& config, int seeds);

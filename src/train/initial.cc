@@ -200,7 +200,6 @@ std::optional<InitialModel> KeepInitial(std::optional<InitialModel> opened, cons
   FileLock lock = WaitForLock(directory / "LOCK");
   while (KeptInitial(checkpoint).empty()) {
     const Path from = opened->path;
-    RemoveTemporaries(directory);
     try {
       const Json description{{kInitialField, checkpoint.initial()}};
       ReplaceFileDurably(DescriptionIn(directory), JsonText(description) + "\n");

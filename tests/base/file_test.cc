@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <fstream>
 
 #include "base/digest.h"
 #include "base/direct_io.h"
@@ -286,6 +288,28 @@ TEST(File, TemporariesOfKilledProcessesAreRemoved) {
   EXPECT_EQ(left, (std::vector<std::string>{"STATUS", "a.tmp-", "b.tmp-x"}));
   RemoveTemporaries(directory / "none");
   std::filesystem::remove_all(directory);
+}
+
+// Where no lock keeps others out, so only of the same file, and not of a process that still writes.
+TEST(File, AReplacedFileLosesWhatKilledProcessesLeftOfIt) {
+  namespace fs = std::filesystem;
+  const Path directory = Scratch("replaced");
+  CreateDirectories(directory);
+  const auto make = [&](const char* name, int minutes) {
+    std::ofstream(directory / name) << "half";
+    fs::last_write_time(directory / name,
+                        fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
+  };
+  make("a.jsonl.tmp-12", 2);
+  make("a.jsonl.tmp-13", 0);
+  make("b.jsonl.tmp-14", 2);
+  make("a.jsonl.tmp-", 2);
+  ReplaceFileDurably(directory / "a.jsonl", "whole");
+  std::vector<std::string> left;
+  for (const Path& path : ListDirectory(directory)) left.push_back(path.filename());
+  EXPECT_EQ(left, (std::vector<std::string>{"a.jsonl", "a.jsonl.tmp-", "a.jsonl.tmp-13",
+                                            "b.jsonl.tmp-14"}));
+  fs::remove_all(directory);
 }
 
 TEST(File, ReadRefusesTooLargeFiles) {
