@@ -169,9 +169,10 @@ void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& dire
 // its files are not there or give no example.
 std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
                                    const TaskFolder& folder, int64_t* left_out = nullptr);
-// Reads the files of a split, as many at a time as belong together, up to their first example.
-// Throws the same errors as ReadSplit, as far as these examples show them.
-void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder);
+// Reads the files of a split, as many at a time as belong together: those of at most 16 MiB
+// through, larger ones up to their first example. Throws the same errors as ReadSplit, as far as
+// what it reads shows them.
+void CheckExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder);
 
 // The answer that is right most often: the label of the largest class of `train`, the first among
 // equals; for scores, the most frequent target. Empty for free text.

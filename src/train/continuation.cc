@@ -38,43 +38,25 @@ std::string OtherStart(const CheckpointSummary& checkpoint, const Config& config
   return fmt::format("checkpoint.initial: {} -> {}", then.empty() ? "none" : then, now);
 }
 
-void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
-  const std::string then = AttributeOrNone(checkpoint.info, kValidationAttribute);
-  if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
-    return;
-  }
-  // Fewer or more examples of the same files are other examples, too.
-  const int64_t before = ConfigOf(checkpoint.path, checkpoint.info).evaluation().examples();
-  const int64_t now = identity.config.evaluation().examples();
-  Log().warn(
-      "{} was evaluated on other validation examples ({}); what they give cannot be compared",
-      checkpoint.path.string(),
-      before == now ? "the data changed"
-                    : fmt::format("evaluation.examples: {} -> {}", before, now));
-}
-
-// "toy (toy.tsv)"; "" if the task is not trained on.
-std::string WithTrainingFiles(const Task& task, const Path& directory) {
+// "toy (toy.tsv)"; "" if the task has no files for this use.
+std::string WithFiles(const Task& task, TaskSplit::Use use, const Path& directory) {
   std::vector<std::string> files;
   for (const TaskSplit& split : task.traits().splits) {
-    if (split.use != TaskSplit::Use::kTrain) continue;
+    if (split.use != use) continue;
     for (const Path& file : FilesOf(split, directory)) files.push_back(file.string());
   }
   if (files.empty()) return "";
   return fmt::format("{} ({})", task.traits().name, Join(files, ", "));
 }
 
-// What data_digest is of: of tasks, those whose own digests changed. Early checkpoints do not have
+// The tasks whose own digests changed (FinetuningData::task_digests). Early checkpoints do not have
 // these, so it may be any.
-std::string NameOfData(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
-  const DataConfig& data = identity.config.data();
-  if (!HasTasks(data)) return "the text of data.train";
-  const std::vector<std::string> then =
-      Split(AttributeOrNone(checkpoint.info, kTaskDigestsAttribute), '\n');
+std::string OtherTasks(const DataConfig& data, TaskSplit::Use use, const std::string& then_digests,
+                       const std::string& now_digests) {
+  const std::vector<std::string> then = Split(then_digests, '\n'), now = Split(now_digests, '\n');
   std::vector<std::string> all, changed;
-  const std::vector<std::string> now = Split(identity.task_digests, '\n');
   for (const std::unique_ptr<Task>& task : MakeTasks(data)) {
-    const std::string text = WithTrainingFiles(*task, data.directory());
+    const std::string text = WithFiles(*task, use, data.directory());
     if (text.empty()) continue;
     all.push_back(text);
     const bool is_other = std::ranges::any_of(now, [&](const std::string& digest) {
@@ -84,9 +66,40 @@ std::string NameOfData(const CheckpointSummary& checkpoint, const RunIdentity& i
     if (is_other) changed.push_back(text);
   }
   const bool knows = then.size() > 1 && !changed.empty();
-  return fmt::format("the training data of {}{}",
-                     knows || all.size() == 1 ? "" : "one of the tasks ",
+  return fmt::format("{}{}", knows || all.size() == 1 ? "" : "one of the tasks ",
                      Join(knows ? changed : all, ", "));
+}
+
+// What data_digest is of.
+std::string NameOfData(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  const DataConfig& data = identity.config.data();
+  if (!HasTasks(data)) return "the text of data.train";
+  return "the training data of " +
+         OtherTasks(data, TaskSplit::Use::kTrain,
+                    AttributeOrNone(checkpoint.info, kTaskDigestsAttribute), identity.task_digests);
+}
+
+// Why other examples are read: fewer or more of the same files are others, too.
+std::string OtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  const int64_t before = ConfigOf(checkpoint.path, checkpoint.info).evaluation().examples();
+  const int64_t now = identity.config.evaluation().examples();
+  if (before != now) return fmt::format("evaluation.examples: {} -> {}", before, now);
+  const DataConfig& data = identity.config.data();
+  if (!HasTasks(data)) return "the data changed";
+  return fmt::format("the data of {} changed",
+                     OtherTasks(data, TaskSplit::Use::kValidation,
+                                AttributeOrNone(checkpoint.info, kTaskValidationAttribute),
+                                identity.task_validation_digests));
+}
+
+void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  const std::string then = AttributeOrNone(checkpoint.info, kValidationAttribute);
+  if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
+    return;
+  }
+  Log().warn(
+      "{} was evaluated on other validation examples ({}); what they give cannot be compared",
+      checkpoint.path.string(), OtherValidation(checkpoint, identity));
 }
 
 double NextRate(const CheckpointSummary& checkpoint, const Config& config) {

@@ -89,6 +89,7 @@ TrainingData Finetuning::Open(RunContext& run) {
   run.identity.data_digest = ToHex(training.ContentDigest());
   run.identity.task_digests = data_.task_digests;
   run.identity.validation_digest = ToHex(data_.validation_digest);
+  run.identity.task_validation_digests = data_.task_validation_digests;
   return training;
 }
 
@@ -181,7 +182,7 @@ NamedValues Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t
 Json ResultsBefore(const Path& directory) {
   const std::optional<std::string> text = ReadOwnFile(directory / kResultsFile, kMostResultBytes);
   const Json json = text ? TryParseJson(*text) : Json();
-  const bool usable = json.is_object() && json.contains("tasks") && json.contains("best_steps");
+  const bool usable = TaskResults::IsWellFormed(json);
   if (text && !usable) Log().warn("{} in {} is damaged", kResultsFile, directory.string());
   return usable ? json : Json();
 }

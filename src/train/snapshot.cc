@@ -41,6 +41,7 @@ CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) 
                      {kTaskDigestsAttribute, identity.task_digests},
                      {kShardsAttribute, identity.shards_digest},
                      {kValidationAttribute, identity.validation_digest},
+                     {kTaskValidationAttribute, identity.task_validation_digests},
                      {kSkippedAttribute, position.skipped_steps},
                      {kLossesAttribute, position.recent_losses},
                      {kRollbacksAttribute, position.rollbacks},

@@ -23,6 +23,7 @@ inline constexpr char kDataAttribute[] = "data_digest";
 inline constexpr char kTaskDigestsAttribute[] = "task_digests";
 inline constexpr char kShardsAttribute[] = "shards_digest";
 inline constexpr char kValidationAttribute[] = "validation_digest";
+inline constexpr char kTaskValidationAttribute[] = "task_validation_digests";
 inline constexpr char kSkippedAttribute[] = "skipped_steps";
 inline constexpr char kLossesAttribute[] = "recent_losses";
 inline constexpr char kRollbacksAttribute[] = "rollbacks";
@@ -38,6 +39,7 @@ struct RunIdentity {
   std::string task_digests;        // FinetuningData::task_digests; empty: it learns no tasks
   std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
   std::string validation_digest;  // of the validation corpus's tokens; empty: there is none
+  std::string task_validation_digests;  // FinetuningData::task_validation_digests
   std::string initial;  // where its first parameters come from; empty: from initialisation
   // Steps that its optimizer had made before the run's first one (checkpoint.initial_state).
   int64_t optimizer_steps_before = 0;

@@ -23,11 +23,11 @@ std::string TaskChecks::CheckTestFiles() const {
   std::vector<std::string> names;
   for (const std::unique_ptr<Task>& task : tasks_) {
     for (const TaskSplit* split : TestSplits(*task, folder.directory)) {
-      CheckFirstExamples(*task, *split, folder);
+      CheckExamples(*task, *split, folder);
       names.push_back(PredictionsName(task->traits(), *split));
     }
   }
-  return names.empty() ? "none" : "every file begins with examples: " + Join(names, ", ");
+  return names.empty() ? "none" : "every file has examples: " + Join(names, ", ");
 }
 
 CheckResult TaskChecks::CheckLabels(const Tokenizer& tokenizer) const {

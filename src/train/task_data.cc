@@ -27,12 +27,18 @@ void AddText(std::string_view text, DigestStream* digest) {
   digest->Add(std::as_bytes(std::span(text)));
 }
 
-void AddExamples(const TaskSplitData& split, DigestStream* digest) {
-  AddText(split.split->name, digest);
-  for (const TaskExample& example : split.examples) {
-    AddText(example.inputs, digest);
-    AddText(example.targets, digest);
+void AddValidation(const TaskData& task, DigestStream* digest) {
+  for (const TaskSplitData& split : task.validation) {
+    AddText(split.split->name, digest);
+    for (const TaskExample& example : split.examples) {
+      AddText(example.inputs, digest);
+      AddText(example.targets, digest);
+    }
   }
+}
+
+std::string TaskDigestLine(const Digest& digest, const std::string& task) {
+  return fmt::format("{} {}\n", ToHex(digest), task);
 }
 
 // The examples of all training splits, and where they go.
@@ -44,7 +50,7 @@ class TrainingExamples {
   void Add(const std::string& name, std::span<const TextPair> pairs) {
     const auto table = MakeTable(name, pairs, config_, tokenizer_);
     cut_ += table->cut_count();
-    digests_ += fmt::format("{} {}\n", ToHex(table->ContentDigest()), name);
+    digests_ += TaskDigestLine(table->ContentDigest(), name);
     sources_.push_back(table);
   }
 
@@ -91,7 +97,7 @@ void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Ta
   FirstClassIds(config.model(), tasks);
   for (const std::unique_ptr<Task>& task : tasks) {
     for (const TaskSplit& split : task->traits().splits) {
-      if (split.use != TaskSplit::Use::kTest) CheckFirstExamples(*task, split, folder);
+      if (split.use != TaskSplit::Use::kTest) CheckExamples(*task, split, folder);
     }
   }
 }
@@ -125,9 +131,7 @@ void FailWithoutSplit(TaskSplit::Use use) {
 
 Digest ValidationDigest(std::span<const TaskData> tasks) {
   DigestStream digest;
-  for (const TaskData& task : tasks) {
-    for (const TaskSplitData& split : task.validation) AddExamples(split, &digest);
-  }
+  for (const TaskData& task : tasks) AddValidation(task, &digest);
   return digest.Finish();
 }
 
@@ -157,6 +161,10 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
   if (sources.empty()) FailWithoutSplit(TaskSplit::Use::kTrain);
   data.training = MixtureOf(std::move(sources), config.data(), config.train().seed());
   data.validation_digest = ValidationDigest(data.tasks);
+  for (const TaskData& task : data.tasks) {
+    if (task.validation.empty()) continue;
+    data.task_validation_digests += TaskDigestLine(ValidationDigest({&task, 1}), task.name());
+  }
   return data;
 }
 

@@ -37,9 +37,9 @@ struct TaskData {
 // As a model learns them; `first_class`: TaskData::first_class.
 std::vector<TextPair> PairsOf(std::span<const TaskExample> examples, int32_t first_class);
 
-// Checks whether these tasks of a configuration can be learned, as far as that can be known without
-// reading them through: files for training and validation are there and begin with examples, and
-// the model has their classes. Throws as FinetuningData::Read.
+// Whether these tasks of a configuration can be learned, as far as can be known without reading
+// large files through: files for training and validation are there and have examples
+// (CheckExamples), and the model has their classes. Throws as FinetuningData::Read.
 void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks);
 
 // The tasks of a configuration with their validation splits, each cut to the first
@@ -57,8 +57,9 @@ Digest ValidationDigest(std::span<const TaskData> tasks);
 struct FinetuningData {
   std::vector<TaskData> tasks;
   std::shared_ptr<const ExampleSource> training;
-  // A line for each task that is trained on: the digest of its examples, a space, its name.
-  std::string task_digests;
+  // A line for each task that is trained on: the digest of its examples, a space, its name. The
+  // same for each that is judged.
+  std::string task_digests, task_validation_digests;
   int64_t cut_examples = 0;  // of the training examples, for want of room
   Digest validation_digest{};
 

@@ -20,10 +20,12 @@ TEST_F(Finetune, TheBestCheckpointIsJudgedAgain) {
   ASSERT_EQ(Run(Command("a")).code, 0);
   const std::string best = (Directory("a") / "best/toy").string();
   const Path answers = Directory("answers");
+  const Path abandoned = AbandonedFile(answers / "toy.jsonl");
   const Arguments evaluate{"eval", "--json",        "--checkpoint",
                            best,   "--predictions", answers.string()};
   const Outcome alone = Run(evaluate);
   ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_FALSE(Exists(abandoned));
   const Json results = Results("a"), again = ParseJson(alone.out);
   EXPECT_EQ(again["tasks"], results["tasks"]);
   EXPECT_EQ(again["average"], results["average"]);
@@ -173,6 +175,7 @@ TEST_F(Finetune, ChangedDataAreNamed) {
 
 TEST_F(Finetune, ChangedDataOfOneOfSeveralTasksAreNamed) {
   WriteExamples("more", 20);
+  WriteExamples("more_dev", 30);
   const auto command = [&](const std::string& steps) {
     Arguments two = Command("a", {steps});
     two.insert(two.begin() + 3, {"--config", (scratch_ / "more.textproto").string()});
@@ -182,15 +185,22 @@ TEST_F(Finetune, ChangedDataOfOneOfSeveralTasksAreNamed) {
 data {
   task {
     classification {
-      name: "more" train: "more.tsv" validation: "dev.tsv"
+      name: "more" train: "more.tsv" validation: "more_dev.tsv"
       input: "{text}" label: "ca" label: "da"
     }
   }
 }
 )");
   ASSERT_EQ(Run(command("train.steps=1")).code, 0);
+  // Of other validation examples a run only warns.
+  WriteExamples("more_dev", 31);
+  const Outcome warned = Run(command("train.steps=2"));
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_TRUE(warned.Says("was evaluated on other validation examples (the data of more (" +
+                          (scratch_ / "more_dev.tsv").string() + ") changed)"))
+      << warned.err;
   WriteExamples("more", 19);
-  const Outcome outcome = Run(command("train.steps=2"));
+  const Outcome outcome = Run(command("train.steps=3"));
   EXPECT_EQ(outcome.code, 5);
   EXPECT_TRUE(outcome.Says("the training data of more (" + (scratch_ / "more.tsv").string() +
                            ") changed: digest "))

@@ -56,8 +56,8 @@ class NamedFiles {
   const Path& directory() const { return directory_; }
   std::vector<std::string> Missing() const { return MissingFiles({&task_, 1}, directory_); }
   void CheckTest() const {
-    CheckFirstExamples(*task_, SplitOf(*task_, "test"),
-                       {.directory = directory_, .policy = {.fail = true, .max_fraction = 0}});
+    CheckExamples(*task_, SplitOf(*task_, "test"),
+                  {.directory = directory_, .policy = {.fail = true, .max_fraction = 0}});
   }
 
  private:
@@ -81,7 +81,7 @@ TEST(RequireFiles, TestFilesThatTheConfigurationNamesMustBeThere) {
 }
 
 // The files of an official layout belong together: none of them need be readable alone.
-TEST(CheckFirstExamples, TakesEveryOfficialLayout) {
+TEST(CheckExamples, TakesEveryOfficialLayout) {
   int microsofts = 0, dpr = 0;
   for (const Path& directory : {TaskSample(), TaskSample() / "MRPC_microsoft"}) {
     for (const std::string& kind : BenchmarkKinds()) {
@@ -89,7 +89,7 @@ TEST(CheckFirstExamples, TakesEveryOfficialLayout) {
       for (const TaskSplit& split : task->traits().splits) {
         const std::vector<Path> files = FilesOf(split, directory);
         if (files.empty()) continue;
-        CheckFirstExamples(*task, split, {.directory = directory, .policy = {.max_fraction = 1}});
+        CheckExamples(*task, split, {.directory = directory, .policy = {.max_fraction = 1}});
         microsofts += files.back().filename() == "dev_ids.tsv";
         dpr += files.back().parent_path().filename() == "DPR";
       }
@@ -99,9 +99,16 @@ TEST(CheckFirstExamples, TakesEveryOfficialLayout) {
   EXPECT_EQ(dpr, 1);
 }
 
-TEST(CheckFirstExamples, LooksAtTheBeginningOfEachFile) {
-  const std::string good = "text\na\n";
-  EXPECT_NO_THROW(NamedFiles({good, good + "too\tmany\n"}).CheckTest());
+// A bad row is found wherever it is, unless the file is large.
+TEST(CheckExamples, ReadsSmallFilesThroughAndLooksAtTheBeginningOfEach) {
+  const std::string good = "text\na\n", bad = "too\tmany\n";
+  EXPECT_NO_THROW(NamedFiles({good, good}).CheckTest());
+  const std::string late = DataErrorOf([&] { NamedFiles({good, good + bad}).CheckTest(); });
+  EXPECT_NE(late.find("test_1.tsv: byte 7, line 3: row has more or fewer fields"),
+            std::string::npos)
+      << late;
+  const std::string large = good + std::string(17 << 20, 'b') + "\n";
+  EXPECT_NO_THROW(NamedFiles({good, large + bad}).CheckTest());
   const auto error_of = [&](const std::string& second) {
     return DataErrorOf([&] { NamedFiles({good, second}).CheckTest(); });
   };

@@ -132,16 +132,15 @@ TEST(OwnFiles, FirstExamplesOfParallelTextNeedBothFiles) {
       "parallel_text { name: 'x' train { input: 't.en' target: 't.de' } test { input: 'a.en' "
       "target: 'a.de' } }");
   const TaskSplit& test = SplitOf(*task, "test");
-  CheckFirstExamples(*task, test, {.directory = directory, .policy = {}});
+  CheckExamples(*task, test, {.directory = directory, .policy = {}});
   WriteScratch(directory / "a.de", "");
   EXPECT_NE(DataErrorOf([&] {
-              CheckFirstExamples(*task, test, {.directory = directory});
+              CheckExamples(*task, test, {.directory = directory});
             }).find("has a line 1"),
             std::string::npos);
   std::filesystem::remove(directory / "a.de");
-  EXPECT_NE(
-      DataErrorOf([&] { CheckFirstExamples(*task, test, {.directory = directory}); }).find("a.de"),
-      std::string::npos);
+  EXPECT_NE(DataErrorOf([&] { CheckExamples(*task, test, {.directory = directory}); }).find("a.de"),
+            std::string::npos);
 }
 
 // Exports of TensorFlow Datasets and Hugging Face give every row of a test split a label.
