@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/directories_below.h"
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "checkpoint/retention.h"
 
 namespace syntra {
@@ -37,6 +39,11 @@ void SetAside(const CheckpointRef& bad) {
 void PassOver(const Rejected& bad, Recovery mode) {
   Log().warn("passed over checkpoint {}: {}", bad.checkpoint.path.string(), bad.reason);
   if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
+}
+
+// A run, or a directory of checkpoints as those of the best ones.
+bool HoldsCheckpoints(const Path& directory) {
+  return Exists(directory / kCheckpointsFolder) || !ListCheckpoints(directory).empty();
 }
 
 bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
@@ -150,7 +157,10 @@ Checkpoint OpenNewest(const Path& place) {
   if (std::optional<Checkpoint> found = FindNewestValid(RootAt(path), Recovery::kReadOnly)) {
     return std::move(*found);
   }
-  Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", path.string());
+  const std::vector<std::string> inside = DirectoriesBelow(path, HoldsCheckpoints);
+  Fail(ExitCode::kCheckpoint, "{} holds no checkpoint{}", path.string(),
+       inside.empty() ? ""
+                      : " itself, but these in it do; name one of them: " + JoinFirst(inside, 4));
 }
 
 std::vector<Path> CheckpointsAt(const Path& place) {

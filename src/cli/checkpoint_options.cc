@@ -14,7 +14,6 @@
 #include "data/training_data.h"
 #include "data/validation_data.h"
 #include "dist/communicator.h"
-#include "run/run_history.h"
 #include "run/watchdog.h"
 #include "train/agreement.h"
 #include "train/run_directory.h"
@@ -71,14 +70,6 @@ Checkpoint OpenCheckpoint(const Path& path) {
          "{0} holds a model of the format {1}; make a checkpoint of it first: syntra convert "
          "--input {0} --output DIRECTORY --to {2}",
          path.string(), format->name, kSyntraFormat.name);
-  }
-  if (CheckpointsAt(path).empty()) {
-    const std::vector<std::string> runs = RunsIn(path);
-    if (!runs.empty()) {
-      Fail(ExitCode::kCheckpoint,
-           "{} holds no checkpoint but runs, of which one is to be named: {}", path.string(),
-           JoinFirst(runs, 4));
-    }
   }
   return OpenNewest(path);
 }

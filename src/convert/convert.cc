@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/directories_below.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/host.h"
+#include "base/text.h"
 #include "config/print.h"
 #include "convert/average.h"
 #include "convert/huggingface_config.h"
@@ -17,13 +20,15 @@ namespace syntra {
 namespace {
 
 // The directory that Convert writes: it lies beside the output, on the same file system, and is
-// removed if anything fails.
+// removed if anything fails; after the process was killed, by the next conversion to that output on
+// the same machine.
 class Building {
  public:
   explicit Building(const Path& output)
-      : path_(output.parent_path() /
-              fmt::format(".{}.tmp-{}", output.filename().string(), getpid())) {
-    if (Exists(path_)) RemoveAll(path_);
+      : place_(output.parent_path()),
+        prefix_(fmt::format(".{}.tmp-{}-", output.filename().string(), HostName())),
+        path_(place_ / (prefix_ + std::to_string(getpid()))) {
+    RemoveAbandoned();
     CreateDirectories(path_);
   }
   ~Building() {
@@ -38,6 +43,18 @@ class Building {
   const Path& path() const { return path_; }
 
  private:
+  void RemoveAbandoned() const {
+    for (const Path& path : ListDirectory(place_)) {
+      const std::string name = path.filename().string();
+      int64_t process = 0;
+      if (!name.starts_with(prefix_) || !ParseInt64(name.substr(prefix_.size()), &process))
+        continue;
+      if (process == getpid() || !Alive(static_cast<pid_t>(process))) RemoveAll(path);
+    }
+  }
+
+  Path place_;
+  std::string prefix_;
   Path path_;
 };
 
@@ -68,6 +85,14 @@ Path EmptyOutput(const Path& output) {
 const ModelFormat& FormatOf(const Path& input) {
   if (!Exists(input)) Fail(ExitCode::kConfig, "{} does not exist", input.string());
   if (const ModelFormat* format = FindFormat(input)) return *format;
+  if (IsDirectory(input)) {
+    const std::vector<std::string> inside = DirectoriesBelow(input, FindFormat);
+    if (!inside.empty()) {
+      Fail(ExitCode::kCheckpoint,
+           "{} is no model itself, but these in it are; name one of them: {}", input.string(),
+           JoinFirst(inside, 4));
+    }
+  }
   Fail(ExitCode::kCheckpoint,
        "{} is no model: neither a checkpoint, nor a directory with some, nor one with config.json "
        "and model.safetensors",

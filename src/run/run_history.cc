@@ -2,31 +2,14 @@
 #include "run/run_history.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
+#include "base/directories_below.h"
 #include "base/error.h"
 #include "base/text.h"
 
 namespace syntra {
 namespace {
-
-// The runs at most `levels` levels of directories below `directory`.
-std::vector<std::string> RunsAt(const Path& directory, int levels) {
-  std::vector<std::string> runs;
-  try {
-    if (levels == 0 || !IsDirectory(directory)) return runs;
-    for (const Path& each : ListDirectory(directory)) {
-      if (Exists(each / "metrics.jsonl")) {
-        runs.push_back(each.string());
-      } else {
-        std::ranges::move(RunsAt(each, levels - 1), std::back_inserter(runs));
-      }
-    }
-  } catch (const Error&) {  // what is closed to us holds no run of ours
-  }
-  return runs;
-}
 
 const Path& RequireMetrics(const Path& metrics) {
   if (!Exists(metrics)) FailNoRun(metrics.parent_path(), metrics.filename().string());
@@ -35,7 +18,10 @@ const Path& RequireMetrics(const Path& metrics) {
 
 }  // namespace
 
-std::vector<std::string> RunsIn(const Path& directory) { return RunsAt(directory, 2); }
+std::vector<std::string> RunsIn(const Path& directory) {
+  return DirectoriesBelow(directory,
+                          [](const Path& each) { return Exists(each / "metrics.jsonl"); });
+}
 
 void FailNoRun(const Path& directory, const std::string& missing) {
   if (!Exists(directory)) Fail(ExitCode::kConfig, "{} does not exist", directory.string());

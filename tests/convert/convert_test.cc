@@ -4,10 +4,13 @@
 #include "convert/convert.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 
+#include "base/host.h"
 #include "base/json.h"
 #include "checkpoint/layout.h"
 #include "config/config.h"
@@ -386,6 +389,31 @@ TEST_F(Converting, WhatIsInTheWayStays) {
   }
   EXPECT_THAT(Complaint(run, kHuggingFaceFormat, ".", ExitCode::kConfig),
               HasSubstr("is the working directory"));
+}
+
+TEST_F(Converting, TheModelsInADirectoryAreNamed) {
+  const Path run = Synthesizer("");
+  EXPECT_THAT(
+      Complaint(scratch_, kHuggingFaceFormat, scratch_ / "out", ExitCode::kCheckpoint),
+      HasSubstr("is no model itself, but these in it are; name one of them: " + run.string()));
+}
+
+// A process that still runs may be writing there.
+TEST_F(Converting, WhatAKilledConversionLeftIsRemoved) {
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  waitpid(ended, nullptr, 0);
+  const auto building = [&](const std::string& name, const std::string& host, pid_t process) {
+    const Path path = scratch_ / fmt::format(".{}.tmp-{}-{}", name, host, process);
+    CreateDirectories(path / "model");
+    return path;
+  };
+  const Path abandoned = building("out", HostName(), ended);
+  const Path kept[] = {building("out", HostName(), getppid()), building("other", HostName(), ended),
+                       building("out", "elsewhere", ended)};
+  Convert(Synthesizer(""), scratch_ / "out", kHuggingFaceFormat);
+  EXPECT_FALSE(Exists(abandoned));
+  for (const Path& path : kept) EXPECT_TRUE(Exists(path)) << path;
 }
 
 // Whose fault it is: of the file that was given, or of what describes the model.
