@@ -61,8 +61,8 @@ class LineFiller {
         filled[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
-      std::string error;
-      if (auto request = reader_.Read(lines[i], &error)) {
+      std::string error = TextFault(lines[i]);
+      if (auto request = error.empty() ? reader_.Read(lines[i], &error) : std::nullopt) {
         if (raw_) request->sentinels.clear();
         requests.push_back(std::move(*request));
         asked.push_back(i);

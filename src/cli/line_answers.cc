@@ -9,8 +9,20 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/arriving_lines.h"
+#include "data/bad_record.h"
 
 namespace syntra {
+
+std::string TextFault(std::string_view line) {
+  switch (CheckText(line)) {
+    case RecordFault::kNone:
+      return "";
+    case RecordFault::kNulCharacter:
+      return "contains a NUL character";
+    default:
+      return "is not well-formed UTF-8";
+  }
+}
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -12,6 +13,9 @@
 #include "run/watchdog.h"
 
 namespace syntra {
+
+// What is wrong with a line as text, of which a corpus would leave it out; "" if nothing is.
+std::string TextFault(std::string_view line);
 
 class LineAnswers {
  public:

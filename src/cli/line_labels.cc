@@ -39,8 +39,8 @@ class LineLabeller {
     std::vector<std::vector<int32_t>> inputs;
     std::vector<size_t> asked;  // the line of each input
     for (size_t i = 0; i < lines.size(); ++i) {
-      std::string error;
-      if (auto input = lines_.Read(lines[i], &error)) {
+      std::string error = TextFault(lines[i]);
+      if (auto input = error.empty() ? lines_.Read(lines[i], &error) : std::nullopt) {
         inputs.push_back(std::move(*input));
         asked.push_back(i);
         continue;

@@ -117,8 +117,8 @@ std::vector<ScoredLine> ScoreLines(const std::vector<std::string>& lines, Target
   std::vector<size_t> asked;  // the line of each request
   for (size_t i = 0; i < lines.size(); ++i) {
     ScoredLine& line = scored.emplace_back(reader.PartsOf(lines[i]));
-    std::string error;
-    if (auto request = reader.Read(line, &error)) {
+    std::string error = TextFault(lines[i]);
+    if (auto request = error.empty() ? reader.Read(line, &error) : std::nullopt) {
       requests.push_back(std::move(*request));
       asked.push_back(i);
     } else {
