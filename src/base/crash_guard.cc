@@ -4,6 +4,7 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,6 +83,17 @@ bool MemoryIsShort() {
   _exit(static_cast<int>(ExitCode::kResources));
 }
 
+// Ends the process if its stacks, and those of its threads, have less room than any library minds.
+void EndIfStackIsShort() {
+  constexpr rlim_t kEnough = rlim_t{256} << 10;
+  rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  WriteParts("error: the stack is too small: ulimit -s allows ",
+             Decimal(limit.rlim_cur >> 10).begin, " KiB; allow ", Decimal(kEnough >> 10).begin,
+             " or more");
+  _exit(static_cast<int>(ExitCode::kResources));
+}
+
 const char* NameOf(int signal) {
   switch (signal) {
     case SIGSEGV:
@@ -152,6 +164,7 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   // Libraries crash or give up soon after a refusal: some while they tidy up after it.
   const bool in_library = careless_library || innermost_guard || signal == SIGABRT;
   if (MemoryIsShort() || (refused && in_library)) EndOutOfMemory();
+  if (signal == SIGSEGV) EndIfStackIsShort();
   CrashReport::EndIfGuarded();
   WriteParts("error: crash (", NameOf(signal), ") of syntra ", program_version,
              ", a bug in this program; please report these lines:");

@@ -21,8 +21,13 @@ bool TryLock(const File& file, int kind) {
   if (result == 0) return true;
   const int error_number = errno;
   if (error_number == EWOULDBLOCK) return false;
-  Fail(ExitCode::kResources, "cannot lock {}: {}", file.path().string(),
-       SystemErrorText(error_number));
+  const bool has_no_locks =
+      error_number == ENOLCK || error_number == ENOSYS || error_number == EOPNOTSUPP;
+  Fail(ExitCode::kResources, "cannot lock {}: {}{}", file.path().string(),
+       SystemErrorText(error_number),
+       has_no_locks ? "; its file system must have flock(2) (Lustre: the mount option flock; NFS: "
+                      "a lock service), or the directory must lie on another one"
+                    : "");
 }
 
 }  // namespace

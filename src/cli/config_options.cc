@@ -23,6 +23,10 @@ std::vector<std::string> ConfigOptions::Files() const {
   const auto add = [&](const std::string& path) { files.push_back(ConfigFileAt(path)); };
   for (const std::string& file : unnamed_files) {
     if (file.find('=') == file.npos || Exists(file)) continue;
+    if (file.starts_with('=')) {
+      Fail(ExitCode::kConfig, "\"{}\" stands alone; write --set FIELD=VALUE without spaces",
+           Printable(file));
+    }
     Fail(ExitCode::kConfig, "{0} is not a file; to set a field, write --set '{0}'",
          Printable(file));
   }

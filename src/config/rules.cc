@@ -44,16 +44,21 @@ bool Needed(const std::string& path, const ConfigPurpose& purpose) {
   return true;
 }
 
+constexpr const char* kIsDirectory = "it is a directory";
+
 // Why `path` is not a file that can be read, or "".
 std::string ReadFault(const std::string& path) {
   std::error_code code;
-  if (std::filesystem::is_directory(path, code)) return "it is a directory";
+  if (std::filesystem::is_directory(path, code)) return kIsDirectory;
   return access(path.c_str(), R_OK) == 0 ? "" : SystemErrorText(errno);
 }
 
 std::string PatternFault(const std::string& pattern) {
   if (pattern.find_first_of("*?[") == std::string::npos) {
-    const std::string fault = ReadFault(pattern);
+    std::string fault = ReadFault(pattern);
+    if (fault == kIsDirectory)
+      fault +=
+          "; name its files, as with " + Quoted((std::filesystem::path(pattern) / "*").string());
     return fault.empty() ? "" : fmt::format("cannot read {}: {}", Quoted(pattern), fault);
   }
   glob_t found = {};

@@ -26,6 +26,19 @@ Path ExistingAncestor(const Path& path) {
   return place;
 }
 
+// A link to nothing is in the way of a directory, as on a machine where a disk is not mounted.
+void RequireNoDanglingLink(const Path& path, const char* field) {
+  std::error_code code;
+  for (Path place = std::filesystem::absolute(path); place.has_relative_path();
+       place = place.parent_path()) {
+    if (std::filesystem::exists(place, code)) return;
+    if (!std::filesystem::is_symlink(place, code)) continue;
+    Fail(ExitCode::kResources,
+         "{} is a link to {}, which does not exist; create that directory, or set another {}",
+         place.string(), std::filesystem::read_symlink(place, code).string(), field);
+  }
+}
+
 dev_t FileSystemOf(const Path& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
@@ -64,6 +77,7 @@ std::map<dev_t, FileSystem> ByFileSystem(const std::vector<DiskNeed>& needs) {
 }  // namespace
 
 void CheckWritable(const Path& path, const char* field) {
+  RequireNoDanglingLink(path, field);
   const Path place = ExistingAncestor(path);
   if (!IsDirectory(place)) {
     Fail(ExitCode::kResources, "{} cannot be a directory: {} is a file; set another {}",

@@ -81,6 +81,7 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"train my.textproto", "error: syntra has no command \"train\"; did you mean \"pretrain\"?"},
       {"config show train.steps=5",
        "error: train.steps=5 is not a file; to set a field, write --set 'train.steps=5'"},
+      {"config show --set train.steps = 5", "error: \"=\" stands alone; write --set FIELD=VALUE"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
       {"config show --minimal --full --config x", "excludes"},

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Common mistakes of users: each gives the right exit code and one message that says what and
 // where.
+#include <filesystem>
+
 #include "base/text.h"
+#include "tests/base/strace.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -171,10 +174,12 @@ TEST_F(Mistake, NotACheckpointDirectory) {
               {"holds no checkpoint"});
   // That of a comparison, or of several seeds.
   const Path run = Directory("several") / "a";
-  CreateDirectories(run);
-  ReplaceFileDurably(run / "metrics.jsonl", "");
-  ExpectError(Run({"generate", "--checkpoint", Directory("several").string()}), 5,
-              {"holds no checkpoint but runs, of which one is to be named: " + run.string()});
+  CreateDirectories(run / "checkpoints");
+  const std::string several = Directory("several").string();
+  const std::vector<std::string> says{"holds no checkpoint itself, but these in it do; name one",
+                                      run.string()};
+  ExpectError(Run({"generate", "--checkpoint", several}), 5, says);
+  ExpectError(Run(Pretrain("run", {"checkpoint.initial=" + several})), 5, says);
 }
 
 // It would count as not given, and the command would do something else.
@@ -289,6 +294,28 @@ TEST_F(Mistake, RunDirectoriesThatCannotBeWritten) {
   const Outcome outcome = Run({"eval", "--checkpoint", Directory("run").string()});
   EXPECT_EQ(outcome.code, 4);
   EXPECT_TRUE(outcome.Says("give --set data.prepared=DIRECTORY")) << outcome.err;
+}
+
+// As where the disk that it leads to is not mounted.
+TEST_F(Mistake, ARunDirectoryThatIsALinkToNothing) {
+  std::filesystem::create_symlink("nowhere", Directory("link"));
+  for (const char* run : {"link", "link/run"}) {
+    ExpectError(Run(Pretrain(run)), 4,
+                {Directory("link").string() + " is a link to nowhere, which does not exist",
+                 "set another train.directory"});
+  }
+}
+
+TEST_F(Mistake, AFileSystemWithoutLocks) {
+  if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
+  for (const char* error : {"ENOLCK", "ENOSYS"}) {
+    const Outcome outcome =
+        Run(Pretrain("run"), {.wrapper = {"strace", "-f", "-o", "/dev/null", "-e", "trace=flock",
+                                          "-e", fmt::format("inject=flock:error={}", error)}});
+    EXPECT_EQ(outcome.code, 4);
+    EXPECT_TRUE(outcome.Says("cannot lock " + (Directory("run") / "LOCK").string()));
+    EXPECT_TRUE(outcome.Says("its file system must have flock(2)")) << outcome.err;
+  }
 }
 
 class MistakeOfAllRanks : public Mistake {

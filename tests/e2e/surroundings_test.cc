@@ -41,6 +41,20 @@ TEST_F(Surroundings, ASmallStackSuffices) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
+// Libraries decide how much is too little.
+TEST_F(Surroundings, ATooSmallStackIsNamed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "with AddressSanitizer the program has no handlers of its own";
+#endif
+  for (const int kib : {20, 28}) {
+    const std::string script = fmt::format("ulimit -s {} && exec -c \"$0\" \"$@\"", kib);
+    const Outcome outcome = Run(ShortRun(), {.wrapper = {"bash", "-c", script}});
+    EXPECT_EQ(outcome.code, 4) << outcome.err;
+    EXPECT_TRUE(outcome.Says(fmt::format("ulimit -s allows {} KiB; allow 256 or more", kib)))
+        << outcome.err;
+  }
+}
+
 TEST_F(Surroundings, AFullDiskForTheLogIsSaidOnce) {
   CreateDirectories(Directory("run") / "log");
   // Room for the checkpoints, which are checked, but not for the log.
