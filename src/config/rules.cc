@@ -56,9 +56,7 @@ std::string ReadFault(const std::string& path) {
 std::string PatternFault(const std::string& pattern) {
   if (pattern.find_first_of("*?[") == std::string::npos) {
     std::string fault = ReadFault(pattern);
-    if (fault == kIsDirectory)
-      fault +=
-          "; name its files, as with " + Quoted((std::filesystem::path(pattern) / "*").string());
+    if (fault == kIsDirectory) fault += "; add /* to name all files in it";
     return fault.empty() ? "" : fmt::format("cannot read {}: {}", Quoted(pattern), fault);
   }
   glob_t found = {};
