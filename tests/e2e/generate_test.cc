@@ -49,7 +49,7 @@ TEST_F(Generate, ALineForALine) {
 
 // The tokenizer would read other characters in their place, and the answer would be that to them.
 TEST_F(Generate, LinesThatAreNoTextAreRefused) {
-  Train("run", {"train.steps=2"});
+  Train("run", {"train.steps=6"});
   const std::string checkpoint = Directory("run").string();
   const Outcome filled = Run({"generate", "--checkpoint", checkpoint},
                              {.input = "aa \xff <extra_id_0>\nba <extra_id_0>\n"});
