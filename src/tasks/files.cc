@@ -75,7 +75,7 @@ struct Enough {};
 // Files that are together no larger than this are read through in a fraction of a second.
 constexpr int64_t kSmall = int64_t{16} << 20;
 
-int64_t SizeOf(std::span<const Path> files) {
+int64_t TotalSize(std::span<const Path> files) {
   int64_t size = 0;
   for (const Path& file : files) {
     std::error_code code;
@@ -88,7 +88,7 @@ int64_t SizeOf(std::span<const Path> files) {
 // Reads large files only up to the first one.
 bool HasExample(const Task& task, const TaskSplit& split, std::span<const Path> files,
                 const BadRecordPolicy& policy) {
-  const bool is_small = SizeOf(files) <= kSmall;
+  const bool is_small = TotalSize(files) <= kSmall;
   bool has_one = false;
   try {
     task.Read(split, files, policy, [&](const TaskExample&) {

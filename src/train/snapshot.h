@@ -38,7 +38,7 @@ struct RunIdentity {
   std::string data_digest;         // of the training corpus's tokens
   std::string task_digests;        // FinetuningData::task_digests; empty: it learns no tasks
   std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
-  std::string validation_digest;  // of the validation corpus's tokens; empty: there is none
+  std::string validation_digest;        // of the validation corpus's tokens; empty: there is none
   std::string task_validation_digests;  // FinetuningData::task_validation_digests
   std::string initial;  // where its first parameters come from; empty: from initialisation
   // Steps that its optimizer had made before the run's first one (checkpoint.initial_state).
