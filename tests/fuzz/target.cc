@@ -78,13 +78,12 @@ void Mutate(const Target& target, std::span<const std::string> seeds, const Rand
   }
 }
 
-// Every reader of files refuses Git LFS pointers, most as what git lfs pull may still bring.
+}  // namespace
+
 bool MayBeRefused(const Target& target, std::string_view input, ExitCode code) {
   if (code == ExitCode::kResources && input.find(kLfsPointerStart) != input.npos) return true;
   return std::ranges::find(target.refusals, code) != target.refusals.end();
 }
-
-}  // namespace
 
 bool Accepts(const Target& target, std::string_view input) {
   try {

@@ -33,6 +33,10 @@ struct Target {
 #include "targets.def"
 #undef SYNTRA_FUZZ_TARGET
 
+// Whether the target may refuse the input with this code: one of its own, or that of Git LFS
+// pointers, which every reader of files refuses.
+bool MayBeRefused(const Target& target, std::string_view input, ExitCode code);
+
 // Whether the target accepts the input; throws whatever is a finding.
 bool Accepts(const Target& target, std::string_view input);
 

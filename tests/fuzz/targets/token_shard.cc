@@ -16,7 +16,7 @@ void CheckIsRefused(std::string_view input) {
   try {
     const TokenShard shard(InputFile(input, "input.tokens"));
   } catch (const Error& error) {
-    refused = error.code() == ExitCode::kData;
+    refused = MayBeRefused(fuzz_token_shard, input, error.code());
   }
   SYNTRA_CHECK(refused);
 }
