@@ -322,53 +322,6 @@ TEST_F(Converting, WeightsOnlyCheckpointsKeepStepAndRun) {
   }
 }
 
-TEST_F(Converting, TheMeanOfCheckpointsIsThatOfTheNewest) {
-  const Path run = scratch_ / "run", out = scratch_ / "mean";
-  const ModelConfig model = SampleModel("");
-  const float sharpness[] = {5, 1, 1.7f, 0.3f};
-  for (int64_t step = 0; step < 4; ++step) SaveSample(run, model, sharpness[step], step);
-  const Conversion done = Convert(run, out, kSafetensorsFormat, {}, {}, 3);
-  EXPECT_THAT(done.source, HasSubstr("the mean of 3 checkpoints of " + run.string()));
-  EXPECT_THAT(done.source, HasSubstr("(steps 3, 2, 1)"));
-
-  const StoredModel mean = kSafetensorsFormat.open(out, {});
-  std::map<std::string, std::vector<long double>> sums;
-  for (int64_t step = 1; step < 4; ++step) {
-    const StoredModel one = kSyntraFormat.open(run / kCheckpointsFolder / StepName(step), {});
-    for (const auto& [name, type] : one.parameters->tensors()) {
-      std::vector<float> values(type.shape.size());
-      one.parameters->Read(name, values);
-      sums[name].resize(values.size());
-      for (size_t i = 0; i < values.size(); ++i) sums[name][i] += values[i];
-    }
-  }
-  ASSERT_EQ(mean.parameters->tensors().size(), sums.size());
-  for (const auto& [name, sum] : sums) {
-    std::vector<float> values(sum.size());
-    mean.parameters->Read(name, values);
-    for (size_t i = 0; i < sum.size(); ++i) {
-      ASSERT_EQ(values[i], static_cast<float>(sum[i] / 3)) << name << " " << i;
-    }
-  }
-}
-
-TEST_F(Converting, AMeanNeedsThatManyEqualModels) {
-  const auto complaint = [&](const Path& input, int average, ExitCode code) {
-    return ErrorOf([&] { Convert(input, scratch_ / "out", kSyntraFormat, {}, {}, average); }, code);
-  };
-  const Path run = Synthesizer("");
-  EXPECT_THAT(
-      complaint(run, 2, ExitCode::kConfig),
-      AllOf(HasSubstr("holds 1 checkpoint, fewer than the 2"), HasSubstr("checkpoint.keep")));
-  EXPECT_THAT(complaint(Golden("t5_v1_0"), 2, ExitCode::kConfig), HasSubstr("0 checkpoints"));
-  SaveSample(run, SampleModel(TrialMixers().at("random")), 1, 8);
-  EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint), HasSubstr("their models"));
-  SaveSample(run, SampleModel(""), 1, 8);
-  std::filesystem::resize_file(run / kCheckpointsFolder / StepName(7) / kManifestName, 100);
-  EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint), HasSubstr(StepName(7)));
-  EXPECT_FALSE(Exists(scratch_ / "out"));
-}
-
 TEST_F(Converting, BFloat16IsHeldToItsRounding) {
   Convert(Synthesizer(""), scratch_ / "out", kHuggingFaceFormat, {.type = SafetensorsType::kBF16});
   EXPECT_TRUE(Exists(scratch_ / "out/model.safetensors"));
