@@ -41,11 +41,6 @@ void PassOver(const Rejected& bad, Recovery mode) {
   if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
 }
 
-// A run, or a directory of checkpoints as those of the best ones.
-bool HoldsCheckpoints(const Path& directory) {
-  return Exists(directory / kCheckpointsFolder) || !ListCheckpoints(directory).empty();
-}
-
 bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
 
 [[noreturn]] void FailAllRejected(const Path& root, const std::vector<Rejected>& rejected) {
@@ -137,6 +132,10 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSched
     }
   }
   FailAllRejected(root, rejected);
+}
+
+bool HoldsCheckpoints(const Path& path) {
+  return Exists(path / kCheckpointsFolder) || (IsDirectory(path) && !ListCheckpoints(path).empty());
 }
 
 Path WithoutCheckpointFile(const Path& path) {

@@ -40,6 +40,9 @@ Checkpoint OpenNewest(const Path& path);
 // The checkpoints among which OpenNewest chooses, newest first. Their contents are not read.
 std::vector<Path> CheckpointsAt(const Path& path);
 
+// Whether `path` is a run directory or one with checkpoints, as those of the best ones.
+bool HoldsCheckpoints(const Path& path);
+
 // The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
 Path WithoutCheckpointFile(const Path& path);
 

@@ -32,7 +32,7 @@ std::vector<Choice> Assignments(const std::string& text) {
   return choices;
 }
 
-bool HoldsCheckpoints(const Path& directory) {
+bool IsRunOrCheckpoint(const Path& directory) {
   const std::string name = directory.filename();
   std::error_code code;
   return ParseStepName(name) || name == kCheckpointsFolder ||
@@ -50,7 +50,7 @@ std::vector<Choice> Checkpoints(const std::string& text) {
     if (!entry->is_directory(unreadable)) continue;
     const Choice choice{before + entry->path().filename().string() + '/', ""};
     all.push_back(choice);
-    if (HoldsCheckpoints(entry->path())) fitting.push_back(choice);
+    if (IsRunOrCheckpoint(entry->path())) fitting.push_back(choice);
   }
   return fitting.empty() ? all : fitting;
 }

@@ -8,9 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/recover.h"
-#include "config/print.h"
 #include "convert/formats.h"
-#include "convert/huggingface_config.h"
 
 namespace syntra {
 namespace {
@@ -38,14 +36,8 @@ class MeanSource final : public TensorSource {
   std::vector<std::unique_ptr<TensorSource>> sources_;
 };
 
-std::string ModelText(const StoredModel& model) {
-  Config config;
-  *config.mutable_model() = CanonicalModel(model.config.model());
-  return MinimalConfigText(config);
-}
-
 void RequireSameModel(const StoredModel& newest, const StoredModel& other) {
-  if (ModelText(other) == ModelText(newest) && other.tokenizer == newest.tokenizer &&
+  if (IsSameModel(other, newest) && other.tokenizer == newest.tokenizer &&
       other.parameters->tensors() == newest.parameters->tensors()) {
     return;
   }

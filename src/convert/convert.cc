@@ -11,9 +11,7 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/text.h"
-#include "config/print.h"
 #include "convert/average.h"
-#include "convert/huggingface_config.h"
 #include "kernels/bfloat16.h"
 
 namespace syntra {
@@ -123,10 +121,7 @@ void CompareParameter(StoredModel& model, StoredModel& written, const std::strin
 }
 
 void Compare(StoredModel& model, StoredModel& written, SafetensorsType stored) {
-  Config expected, found;
-  *expected.mutable_model() = CanonicalModel(model.config.model());
-  *found.mutable_model() = CanonicalModel(written.config.model());
-  RequireEqual(MinimalConfigText(expected) == MinimalConfigText(found), "the configuration");
+  RequireEqual(IsSameModel(model, written), "the configuration");
   RequireEqual(model.tokenizer == written.tokenizer &&
                    model.config.data().extra_ids() == written.config.data().extra_ids(),
                "the tokenizer");

@@ -15,8 +15,7 @@ namespace {
 
 bool Recognizes(const Path& path) {
   const Path directory = WithoutCheckpointFile(path);
-  return Exists(directory / kManifestName) || Exists(directory / kCheckpointsFolder) ||
-         (IsDirectory(directory) && !ListCheckpoints(directory).empty());
+  return Exists(directory / kManifestName) || HoldsCheckpoints(directory);
 }
 
 StoredModel Open(const Path& path, const Path& tokenizer) {

@@ -3,7 +3,9 @@
 
 #include "base/text.h"
 #include "config/config.h"
+#include "config/print.h"
 #include "config/problem.h"
+#include "convert/huggingface_config.h"
 
 namespace syntra {
 namespace {
@@ -80,6 +82,15 @@ Tokenizer Complete(StoredModel* model) {
   }
   model->tokenizer_identity = identity;
   return tokenizer;
+}
+
+bool IsSameModel(const StoredModel& a, const StoredModel& b) {
+  const auto text = [](const StoredModel& model) {
+    Config config;
+    *config.mutable_model() = CanonicalModel(model.config.model());
+    return MinimalConfigText(config);
+  };
+  return text(a) == text(b);
 }
 
 void WriteTensors(TensorSource& tensors, const Path& directory, const SafetensorsOptions& options) {

@@ -43,6 +43,9 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
 // the number of rows. Sets the identity, and returns the tokenizer.
 Tokenizer Complete(StoredModel* model);
 
+// Whether the two configurations are of models that compute the same (CanonicalModel).
+bool IsSameModel(const StoredModel& a, const StoredModel& b);
+
 // Writes all tensors of a source.
 void WriteTensors(TensorSource& tensors, const Path& directory, const SafetensorsOptions& options);
 
