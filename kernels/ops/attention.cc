@@ -173,8 +173,19 @@ double ScoreAndValueFlops(const OpCall& call) {
   return 2.0 * z.batch * z.heads * pairs * width;
 }
 
-// Each product of the forward pass has two gradients. Recomputed scores are not counted.
-double GradientFlops(const OpCall& call) { return 2.0 * ScoreAndValueFlops(call); }
+// Each product of the forward pass has two gradients, as far as they are wanted. All but that of
+// the values need the gradient of the weights. Recomputed scores are not counted.
+double GradientFlops(const OpCall& call) {
+  const Dimensions z = DimensionsOf(call.attributes, call.inputs);
+  const auto wanted = [&](Input i) { return call.outputs[i].present() ? 1.0 : 0.0; };
+  bool of_weights = false;
+  for (int i = 0; i < kGradientOutputCount; ++i) {
+    of_weights |= i != kValue && call.outputs[i].present();
+  }
+  const double width = z.head_size * (of_weights + wanted(kQuery) + wanted(kKey) + wanted(kValue)) +
+                       z.features * (wanted(kU) + wanted(kPositions)) + wanted(kA) + wanted(kB);
+  return 2.0 * z.batch * z.heads * PairCount(call, z) * width;
+}
 
 // A layer's queries, keys and values come from one product, and so do their gradients.
 constexpr uint64_t kProjected = 1 << kQuery | 1 << kKey | 1 << kValue;

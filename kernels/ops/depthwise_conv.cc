@@ -77,7 +77,9 @@ double Flops(const OpCall& call) {
                       static_cast<double>(depthwise.batch * depthwise.columns));
 }
 
-double GradFlops(const OpCall& call) { return 2 * Flops(call); }
+double GradFlops(const OpCall& call) {
+  return (call.outputs[0].present() + call.outputs[1].present()) * Flops(call);
+}
 
 FillIntegers Segments() {
   // A packed row, one with padding, and so on.

@@ -79,6 +79,10 @@ double Flops(const OpCall& call) {
   return 2.0 * static_cast<double>(e.rows * e.heads * e.in * e.out);
 }
 
+double GradientFlops(const OpCall& call) {
+  return static_cast<double>(call.outputs[0].present() + call.outputs[1].present()) * Flops(call);
+}
+
 std::vector<OpCase> Cases() {
   const auto make = [](const char* name, DType dtype, Shape weight) {
     return OpCase{name, {{"heads", int64_t{3}}}, {{dtype, {2, 5, 12}}, {DType::kF32, weight}}, {}};
@@ -105,7 +109,10 @@ Op op_head_matmul() {
 }
 
 Op op_head_matmul_grad() {
-  return {.infer = &InferGradient, .reference = &ReferenceGradient, .cases = &GradientCases};
+  return {.infer = &InferGradient,
+          .reference = &ReferenceGradient,
+          .cases = &GradientCases,
+          .flops = &GradientFlops};
 }
 
 }  // namespace syntra

@@ -86,18 +86,25 @@ void Gradient(GradientRule& rule) {
   rule.Contribute("joint_matmul_grad", {}, std::move(inputs), std::move(targets));
 }
 
+// Of the product with the i-th matrix.
+double FlopsWith(const OpCall& call, size_t i) {
+  return GetOp("matmul").flops(Matmul(false, false, call.inputs[0], call.inputs[1 + i]));
+}
+
 double Flops(const OpCall& call) {
   double flops = 0;
-  for (size_t i = 1; i < call.inputs.size(); ++i) {
-    flops += GetOp("matmul").flops(Matmul(false, false, call.inputs[0], call.inputs[i]));
-  }
+  for (size_t i = 0; i + 1 < call.inputs.size(); ++i) flops += FlopsWith(call, i);
   return flops;
 }
 
 double GradientFlops(const OpCall& call) {
-  OpCall forward = call;
-  forward.inputs.resize(1 + JointMatrices(call.inputs));
-  return 2 * Flops(forward);
+  const size_t matrices = JointMatrices(call.inputs);
+  double flops = 0;
+  for (size_t i = 0; i < matrices; ++i) {
+    if (!call.inputs[1 + matrices + i].present()) continue;
+    flops += (call.outputs[0].present() + call.outputs[1 + i].present()) * FlopsWith(call, i);
+  }
+  return flops;
 }
 
 OperandRange Results(const OpCall& call) { return {true, 0, call.inputs.size() - 1}; }

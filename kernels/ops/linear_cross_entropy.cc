@@ -139,8 +139,11 @@ double Flops(const OpCall& call) {
          static_cast<double>(call.inputs[1].shape[0]);
 }
 
-// Two products, and the logits.
-double GradFlops(const OpCall& call) { return 3.0 * Flops(call); }
+// Two products and, if it gives the loss, the logits. Otherwise these are computed again.
+double GradFlops(const OpCall& call) {
+  const bool gives_loss = call.outputs[2].present() || call.outputs[3].present();
+  return (gives_loss ? 3.0 : 2.0) * Flops(call);
+}
 
 Attributes With(double scale, double z_loss, double label_smoothing, int64_t first = 0) {
   return {

@@ -27,7 +27,7 @@ class StepBench {
   const TrainingPlan& plan() const { return replica_.plan(); }
   Executable& Training() { return replica_.Training(plan().shape()); }
   double PeakFlops() { return backend_->PeakFlops(plan().planned_model().activations()); }
-  double flops() { return Training().program().model_flops(); }
+  double flops() { return Training().program().flops; }
   int64_t parameters() const { return replica_.parameters().element_count(); }
   // Where inputs and targets share a row, of both.
   int64_t input_tokens() const {

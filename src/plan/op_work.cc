@@ -36,7 +36,7 @@ void AddProgram(const Program& program, double runs, WorkByOp& ops) {
   for (const Instruction& instruction : program.instructions) {
     OpWork& work = ops[{instruction.op->name, OperandsOf(instruction.call)}];
     work.calls += runs;
-    work.flops += runs * FlopsOf(instruction);
+    work.flops += runs * instruction.flops();
     work.bytes += runs * BytesMoved(instruction);
   }
 }
@@ -51,11 +51,6 @@ std::vector<OpWork> ListOf(WorkByOp ops) {
 }
 
 }  // namespace
-
-double FlopsOf(const Instruction& instruction) {
-  const Op& op = *instruction.op;
-  return op.flops ? op.flops(instruction.call) : 0;
-}
 
 double BytesMoved(const Instruction& instruction) {
   const std::vector<Value>& inputs = instruction.inputs;
@@ -102,7 +97,7 @@ std::vector<OpWork> OpsOfRun(const RunTimes& times, bool by_operands) {
     work.calls += 1;
     work.seconds += mark.event->SecondsSince(*times.marks[i - 1].event);
     for (const Instruction& instruction : done) {
-      work.flops += FlopsOf(instruction);
+      work.flops += instruction.flops();
       work.bytes += BytesMoved(instruction);
     }
   }

@@ -11,9 +11,6 @@
 
 namespace syntra {
 
-// FLOPs of products, which alone count.
-double FlopsOf(const Instruction& instruction);
-
 // Bytes of an instruction's operands, each in the type that the program gives it. An operand that
 // is given twice is read once; one that is updated or added to is read and written. Of a table of
 // which an op needs only some rows, these count. Parameters that a GPU reads in bf16 are moved in

@@ -12,7 +12,7 @@ namespace {
 std::vector<double> FlopsUpTo(const Program& program) {
   std::vector<double> sums{0};
   for (const Instruction& instruction : program.instructions) {
-    sums.push_back(sums.back() + FlopsOf(instruction));
+    sums.push_back(sums.back() + instruction.flops());
   }
   return sums;
 }
@@ -71,14 +71,14 @@ StepWork StepWorkOf(const TrainingPlan& plan) {
   work.micro_batches = static_cast<double>(plan.partition().micro_batches_per_rank());
   work.rows = static_cast<double>(plan.partition().rows_per_rank);
   // By the convention of MFU recomputation does not count; here it does.
-  work.flops = program->model_flops() + program->recomputed_flops;
+  work.flops = program->flops + program->recomputed_flops;
   const std::vector<double> flops = FlopsUpTo(*program);
   if (flops.back() > 0) work.backward_share = 1 - flops[program->backward_begin] / flops.back();
   work.parameter_bytes = BytesOf(plan.parameters().arena_elements());
   work.gradient_bytes = BytesOf(plan.parameters().gradient_elements());
   // Each half reads the parameters, what is recomputed reads its part again, the backward half
-  // writes gradients.
-  const double again = program->recomputed_flops / program->forward_flops;
+  // writes gradients. The forward half has a third of the FLOPs.
+  const double again = 3 * program->recomputed_flops / program->flops;
   work.weight_bytes = (2 + again) * work.parameter_bytes + work.gradient_bytes;
   work.update_bytes = UpdateBytes(plan);
   work.sharded = plan.shards() > 1;

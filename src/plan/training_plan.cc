@@ -121,7 +121,7 @@ double TrainingPlan::checkpoint_bytes() const {
 }
 
 double TrainingPlan::flops_per_step() const {
-  return Training()->model_flops() * static_cast<double>(partition_.micro_batches());
+  return Training()->flops * static_cast<double>(partition_.micro_batches());
 }
 
 double TrainingPlan::recomputed_flops_per_step() const {

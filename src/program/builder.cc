@@ -149,9 +149,6 @@ void ProgramBuilder::Region(bool recompute, const std::function<void()>& record)
 void ProgramBuilder::EndForwardHalf() {
   JoinCalls();
   program_.backward_begin = program_.instructions.size();
-  for (const Instruction& instruction : program_.instructions) {
-    if (instruction.op->flops) program_.forward_flops += instruction.op->flops(instruction.call);
-  }
 }
 
 void ProgramBuilder::LeaveOutUnread() {
@@ -181,6 +178,9 @@ void ProgramBuilder::LeaveOutUnread() {
 Program ProgramBuilder::Build() && {
   if (program_.backward_begin == 0) EndForwardHalf();
   LeaveOutUnread();
+  for (const Instruction& instruction : program_.instructions)
+    program_.flops += instruction.flops();
+  program_.flops -= program_.recomputed_flops;
   return std::move(program_);
 }
 

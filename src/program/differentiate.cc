@@ -182,7 +182,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     for (const Value input : original.inputs) inputs.push_back(Resolve(input));
     const std::vector<Value> outputs =
         builder_.Record(original.op->name, original.call.attributes, inputs);
-    if (original.op->flops) builder_.program_.recomputed_flops += original.op->flops(original.call);
+    builder_.program_.recomputed_flops += original.flops();
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i]) again_[original.outputs[i].id] = outputs[i];
     }

@@ -34,6 +34,9 @@ struct Instruction {
   const Op* op = nullptr;
   OpCall call;  // types
   std::vector<Value> inputs, outputs;
+
+  // Of products, which alone count; a multiply-add counts 2.
+  double flops() const { return op->flops ? op->flops(call) : 0; }
 };
 
 struct Program {
@@ -41,13 +44,10 @@ struct Program {
   std::vector<Instruction> instructions;
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
   size_t backward_begin = 0;             // instructions before it are the forward half
-  double forward_flops = 0;              // as recorded; multiply-adds count 2
-  double recomputed_flops = 0;           // of forward_flops, what the backward half repeats
+  double flops = 0;                      // of all instructions, without what is recomputed
+  double recomputed_flops = 0;           // of what the backward half computes again
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
-  // FLOPs of a training program by the convention of MFU: multiply-adds count 2, the backward half
-  // counts twice the forward half, recomputation not at all.
-  double model_flops() const { return 3 * forward_flops; }
 };
 
 // One line per instruction, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)

@@ -68,7 +68,7 @@ std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t batch) co
 double StepRunner::Flops(std::span<const Batch> batches) const {
   double flops = 0;
   for (const Batch& batch : batches) {
-    flops += replica_.Training(ShapeOf(batch)).program().model_flops();
+    flops += replica_.Training(ShapeOf(batch)).program().flops;
   }
   return flops;
 }

@@ -34,7 +34,7 @@ Json FactsOf(const Program& program, const RunTimes::Mark& mark) {
   const OpCall& call = done.front().call;
   double flops = 0, bytes = 0;
   for (const Instruction& instruction : done) {
-    flops += FlopsOf(instruction);
+    flops += instruction.flops();
     bytes += BytesMoved(instruction);
   }
   Json facts{{"inputs", TypesOf(call.inputs)}, {"outputs", TypesOf(call.outputs)}};

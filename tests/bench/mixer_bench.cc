@@ -67,7 +67,7 @@ class Layer {
   }
 
   // Multiply-adds count twice; those of the scalar are left out.
-  double flops() const { return program_->program().model_flops(); }
+  double flops() const { return program_->program().flops; }
   int64_t parameters() const {
     return parameters_.trainable_element_count() -
            options_.batch * options_.length * options_.width;

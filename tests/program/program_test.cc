@@ -41,8 +41,23 @@ TEST(Dump, PinsALossGivenByItsGradient) {
   read_further.builder.Differentiate(read_further.Loss(TiedEmbeddings(read_further)));
   const Program longer = std::move(read_further.builder).Build();
   EXPECT_EQ(longer.backward_begin, program.backward_begin + 2);  // it and its reader
-  EXPECT_GT(program.forward_flops, 0);
-  EXPECT_EQ(program.forward_flops, longer.forward_flops);
+  EXPECT_GT(program.flops, 0);
+  EXPECT_EQ(program.flops, longer.flops);
+}
+
+TEST(Flops, CountTheGradientsThatAreWanted) {
+  const auto flops_of = [](bool of_x, bool of_weight) {
+    Sketch s;
+    const auto operand = [&](bool learns, const char* name, Shape shape) {
+      return learns ? s.Parameter(name, shape) : s.builder.Input(name, {DType::kF32, shape});
+    };
+    const Value x = operand(of_x, "x", {2, 5, 12}), weight = operand(of_weight, "weight", {4, 7});
+    s.builder.Differentiate(s.Loss(s.One("head_matmul", {{"heads", int64_t{3}}}, {x, weight})));
+    return std::move(s.builder).Build().flops / (2.0 * 2 * 5 * 3 * 4 * 7);
+  };
+  EXPECT_EQ(flops_of(true, true), 3);
+  EXPECT_EQ(flops_of(false, true), 2);
+  EXPECT_EQ(flops_of(true, false), 2);
 }
 
 // The gradients of their sum, whatever depends on what and however often it runs.
