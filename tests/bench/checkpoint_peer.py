@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import resource
 import sys
-import time
 from pathlib import Path
 
 import torch
 
+from peer import serve_turns
+
 KEPT = 2
-
-
-def say(**values: float) -> None:
-    print(json.dumps(values), flush=True)
 
 
 def main() -> None:
@@ -51,12 +46,7 @@ def main() -> None:
         state = {f"tensor_{i:03}": torch.randn(options.bytes // options.tensors // 4) for i in range(options.tensors)}
     run = save if options.operation == "save" else load
     run()
-    say(bytes=options.bytes)
-    for _ in sys.stdin:
-        begin = time.perf_counter()
-        run()
-        say(seconds=time.perf_counter() - begin)
-    say(peak_resident_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    serve_turns({"bytes": options.bytes}, run)
 
 
 if __name__ == "__main__":

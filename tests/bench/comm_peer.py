@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -12,6 +11,8 @@ import time
 import torch
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
+
+from peer import print_line
 
 
 def run(rank: int, ranks: int, meeting: str, megabytes: list[int], turns: int) -> None:
@@ -32,7 +33,7 @@ def run(rank: int, ranks: int, meeting: str, megabytes: list[int], turns: int) -
             if turn >= 0:
                 times.append(float(seconds))
         if rank == 0:
-            print(json.dumps({"megabytes": size, "seconds": {"gloo": times}}), flush=True)
+            print_line({"megabytes": size, "seconds": {"gloo": times}})
     distributed.destroy_process_group()
 
 

@@ -10,11 +10,12 @@ import argparse
 import gzip
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from peer import peak_bytes, print_line
 
 Encode = Callable[[list[str]], int]  # to the number of ids
 
@@ -45,15 +46,14 @@ def main() -> None:
     encoder = sentencepiece_encoder if options.tool == "sentencepiece" else tokenizers_encoder
     encode = encoder(options.model)
     encode(["warm up"])
-    print(json.dumps({"ready": True}), flush=True)
+    print_line({"ready": True})
     for path, _ in zip(options.files, sys.stdin):  # noqa: B905, input may end before
         with gzip.open(path, "rt", encoding="utf-8") as file:
             texts = [json.loads(line)["text"] for line in file]
         begin = time.process_time()
         ids = encode(texts)
-        print(json.dumps({"seconds": time.process_time() - begin, "ids": ids}), flush=True)
-    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"peak_resident_bytes": peak}), flush=True)
+        print_line({"seconds": time.process_time() - begin, "ids": ids})
+    print_line({"peak_resident_bytes": peak_bytes()})
 
 
 if __name__ == "__main__":

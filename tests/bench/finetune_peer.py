@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from torch.utils.data import Dataset, SequentialSampler
 from transformers import T5ForConditionalGeneration, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
-from plain_t5 import print_line
+from peer import Clock, peak_bytes, print_line, serve_turns
 
 IGNORED = -100  # A label that no loss counts.
 Example = tuple[list[int], list[int]]
@@ -56,23 +54,6 @@ def facts(model: torch.nn.Module) -> dict[str, Any]:
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
-
-
-class Clock:
-    """Seconds since it was made, and what this process used of processors meanwhile."""
-
-    def __init__(self) -> None:
-        self.start, self.used = time.perf_counter(), time.process_time()
-
-    def read(self) -> dict[str, float]:
-        return {
-            "seconds": time.perf_counter() - self.start,
-            "processor_seconds": time.process_time() - self.used,
-        }
-
-
-def peak_bytes() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 # --- evaluation -------------------------------------------------------------------------------
@@ -111,12 +92,7 @@ class Evaluation:
 def evaluate(options: argparse.Namespace) -> None:
     evaluation = Evaluation(options)
     evaluation.run()
-    print_line(facts(evaluation.model))
-    for _ in sys.stdin:
-        clock = Clock()
-        evaluation.run()
-        print_line(clock.read())
-    print_line({"outputs": evaluation.outputs, "peak_resident_bytes": peak_bytes()})
+    serve_turns(facts(evaluation.model), evaluation.run, summary=lambda: {"outputs": evaluation.outputs})
 
 
 # --- training ---------------------------------------------------------------------------------

@@ -13,24 +13,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import resource
-import sys
-import time
 from typing import Final
 
 import torch
 from torch import Tensor, nn
 
-from plain_t5 import (
-    SIZES,
-    Batch,
-    EncoderDecoder,
-    Sizes,
-    Trainer,
-    describe,
-    print_line,
-    random_batch,
-)
+from peer import print_line, serve_turns
+from plain_t5 import SIZES, Batch, EncoderDecoder, Sizes, Trainer, describe, random_batch
 
 IMPLEMENTATIONS: Final = ("hugging_face", "plain", "plain_random")
 
@@ -103,18 +92,13 @@ def serve(options: argparse.Namespace, sizes: Sizes) -> None:
         import transformers  # noqa: PLC0415, optional
 
         facts |= {"transformers": transformers.__version__, "attention": model.attention}
-    print_line({"ready": True, **facts})
-    seconds: list[float] = []
-    for _ in sys.stdin:
-        start = time.perf_counter()
+
+    def turn() -> None:
         for _ in range(options.steps):
             trainer.step(batch)
         synchronize(options.device)
-        seconds.append((time.perf_counter() - start) / options.steps)
-        print_line({"seconds": seconds[-1]})
-    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    summary = {"seconds": seconds, "peak_resident_bytes": peak}
-    print_line({**summary, **device_memory(options.device)})
+
+    serve_turns({"ready": True, **facts}, turn, options.steps, lambda: device_memory(options.device))
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 import attention_peers
-from plain_t5 import print_line
+from peer import print_line
 
 SAMPLES: Final = 11
 RUNS: Final = 10  # of a sample

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from plain_t5 import SIZES, Batch, EncoderDecoder, Trainer, print_line
+from peer import print_line
+from plain_t5 import SIZES, Batch, EncoderDecoder, Trainer
 
 
 def stored_name(name: str) -> str:

@@ -8,16 +8,14 @@ conv1d), products elsewhere. Rows are full, so nothing is masked. Speaks as mixe
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import resource
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from peer import serve_turns
 
 HEADS, SIZE = 8, 64
 INNER = HEADS * SIZE
@@ -398,10 +396,6 @@ LAYERS: dict[str, Callable[[int, int], nn.Module]] = {
 }
 
 
-def say(**values: float) -> None:
-    print(json.dumps(values), flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="One mixing layer in PyTorch, forward and backward.")
     parser.add_argument("--mixer", required=True, choices=sorted(LAYERS))
@@ -426,12 +420,7 @@ def main() -> None:
 
     for _ in range(3):
         step()
-    say(parameters=sum(parameter.numel() for parameter in layer.parameters()))
-    for _ in sys.stdin:
-        begin, busy = time.perf_counter(), time.process_time()
-        step()
-        say(seconds=time.perf_counter() - begin, processor_seconds=time.process_time() - busy)
-    say(peak_resident_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    serve_turns({"parameters": sum(parameter.numel() for parameter in layer.parameters())}, step)
 
 
 if __name__ == "__main__":

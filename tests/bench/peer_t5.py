@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import resource
-import sys
-import time
 
 import torch
 
-from plain_t5 import SIZES, EncoderDecoder, Trainer, describe, print_line, random_batch
+from peer import print_line, serve_turns
+from plain_t5 import SIZES, EncoderDecoder, Trainer, describe, random_batch
 
 
 def main() -> None:
@@ -45,22 +43,13 @@ def main() -> None:
     trainer = Trainer(model, options.precision, options.compile, "cpu")
     batch = random_batch(sizes)
     trainer.step(batch)
-    print_line(
-        {
-            "ready": True,
-            "threads": torch.get_num_threads(),
-            "parameters": trainer.parameters(),
-            "torch": torch.__version__,
-        }
-    )
-    seconds: list[float] = []
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        trainer.step(batch)
-        seconds.append(time.perf_counter() - start)
-        print_line({"seconds": seconds[-1]})
-    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print_line({"seconds": seconds, "peak_resident_bytes": peak})
+    ready = {
+        "ready": True,
+        "threads": torch.get_num_threads(),
+        "parameters": trainer.parameters(),
+        "torch": torch.__version__,
+    }
+    serve_turns(ready, lambda: trainer.step(batch))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
@@ -313,7 +312,3 @@ def describe(model: nn.Module, batch: Batch) -> dict[str, int]:
         model(batch).backward()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return {"parameters": parameters, "flops": counter.get_total_flops()}
-
-
-def print_line(value: object) -> None:
-    print(json.dumps(value), flush=True)

@@ -16,7 +16,8 @@ import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
-from plain_t5 import SIZES, EncoderDecoder, Trainer, print_line, random_batch
+from peer import print_line
+from plain_t5 import SIZES, EncoderDecoder, Trainer, random_batch
 
 
 def run(rank: int, ranks: int, meeting: str, rows: int, steps: int) -> None:
