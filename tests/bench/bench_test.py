@@ -76,6 +76,17 @@ class Times(unittest.TestCase):
                 measuring.output_of(sys.executable, "-c", program, seconds=1.0 if "sleep" in ending else None)
             self.assertEqual(gpu_programs.json_lines(failed.exception.output), [{}])
 
+    def test_the_messages_of_a_quiet_command_are_in_its_error(self) -> None:
+        with self.assertRaisesRegex(measuring.FailedCommand, "no such thing$"):
+            measuring.output_of(sys.executable, "-c", "import sys; sys.exit('no such thing')", quiet=True)
+
+    def test_a_peer_serves_turns(self) -> None:
+        program = "import peer; peer.serve_turns({'name': 'x'}, lambda: None, summary=lambda: {'count': 3})"
+        stepper = measuring.Stepper([sys.executable, "-c", program], {"PYTHONPATH": str(HERE)})
+        self.assertGreater(stepper.step(), 0)
+        self.assertGreater(stepper.close(), 0)
+        self.assertEqual((stepper.ready, stepper.summary["count"]), ({"name": "x"}, 3))
+
     def test_a_program_that_ends_early_is_an_error(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "ended early"):
             measuring.Stepper([sys.executable, "-c", "pass"], {})

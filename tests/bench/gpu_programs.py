@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpu_goals import STEPS_PER_TURN
-from measuring import HERE, Stepper, children_by_parent, output_of
+from measuring import HERE, Stepper, children_by_parent, config_file, output_of, set_options
 
 MOST_OWN_KERNELS: Final = 60.0  # seconds of all own kernels, so that one that hangs leaves time for PyTorch's
 MOST_DESCRIBING: Final = 60.0  # of one peer
@@ -79,10 +79,8 @@ def settings_of(
         files.append("tiny")
     arguments: list[str | Path] = []
     for file in (*files, *overlays):
-        arguments += ["--config", HERE / "configs" / f"{file}.textproto"]
-    for name, value in values.items():
-        arguments += ["--set", f"train.{name}={value}"]
-    return arguments
+        arguments += ["--config", config_file(file)]
+    return [*arguments, *set_options({f"train.{name}": value for name, value in values.items()})]
 
 
 def json_lines(output: str) -> list[dict[str, Any]]:
@@ -103,9 +101,7 @@ class Programs:
         return settings_of(variant, *overlays, tiny=self.options.tiny, **values)
 
     def plan(self, variant: str) -> dict[str, Any]:
-        output = self.deadline.output(
-            self.options.syntra, "plan", "--json", *self.settings(variant)
-        )
+        output = self.deadline.output(self.options.syntra, "plan", "--json", *self.settings(variant))
         plan: dict[str, Any] = json.loads(output)
         return plan
 

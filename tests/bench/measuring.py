@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ import importlib.util, pathlib, runpy
 torch = pathlib.Path(importlib.util.find_spec("torch").origin).parent
 print(runpy.run_path(torch / "version.py")["__version__"])
 """
+MOST_MESSAGES: Final = 2000  # bytes of a command's messages that an error has
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
 
@@ -152,25 +153,27 @@ class FailedCommand(RuntimeError):
         self.output = output
 
 
-def output_of(*command: str | Path, seconds: float | None = None) -> str:
-    """What a command prints, run in the repository's root for so long at most. Its messages pass to ours."""
+def output_of(*command: str | Path, seconds: float | None = None, quiet: bool = False) -> str:
+    """What a command prints, run in the repository's root for so long at most.
+
+    Its messages pass to ours; with `quiet` only their end, in the error.
+    """
     text = [str(part) for part in command]
+    messages = subprocess.PIPE if quiet else None
     try:
-        result = subprocess.run(text, stdout=subprocess.PIPE, check=False, cwd=ROOT, timeout=seconds)
+        result = subprocess.run(text, stdout=subprocess.PIPE, stderr=messages, check=False, cwd=ROOT, timeout=seconds)
     except subprocess.TimeoutExpired as error:
         printed = (error.stdout or b"").decode(errors="replace")
         raise FailedCommand(f"not done after {seconds:.0f} s: {' '.join(text)}", printed) from None
     printed = result.stdout.decode()
     if result.returncode != 0:
-        raise FailedCommand(f"failed ({result.returncode}): {' '.join(text)}", printed)
+        said = (result.stderr or b"")[-MOST_MESSAGES:].decode(errors="replace")
+        raise FailedCommand(f"failed ({result.returncode}): {' '.join(text)}\n{said}".rstrip(), printed)
     return printed
 
 
 def machine_peak(program: Path, threads: int) -> dict[str, Any]:
-    output = subprocess.run(
-        [program, str(threads)], check=True, capture_output=True, text=True
-    ).stdout
-    peak: dict[str, Any] = json.loads(output)
+    peak: dict[str, Any] = json.loads(output_of(program, str(threads)))
     return peak
 
 
@@ -337,6 +340,17 @@ def reasons_void(result: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
+def void_line(result: Mapping[str, Any]) -> list[str]:
+    """The last line of a report, if there is a reason for it."""
+    reasons = reasons_void(result)
+    return ["", "Void: " + "; ".join(reasons) + "."] if reasons else []
+
+
+def goals_table(rows: Sequence[Row], result: Mapping[str, Any]) -> str:
+    void = bool(reasons_void(result))
+    return table(["", "measured", "goal", ""], [row.cells(void) for row in rows])
+
+
 def check_parameters(parameters: int, peer: Mapping[str, Any]) -> None:
     if peer["parameters"] != parameters:
         raise RuntimeError(f"the peer has {peer['parameters']} parameters, not {parameters}")
@@ -376,6 +390,46 @@ def add_pairs_option(parser: argparse.ArgumentParser, default: int) -> None:
 
 def add_lock_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
+
+
+def config_file(name: str) -> Path:
+    """One of this folder."""
+    return HERE / "configs" / f"{name}.textproto"
+
+
+def set_options(settings: Mapping[str, object]) -> list[str]:
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
+def machine_facts(
+    options: argparse.Namespace, watch: Watch, peak: Mapping[str, Any] | None = None, threads: int = 1
+) -> dict[str, Any]:
+    """What a result says of the machine and the programs, at its end. `peak`: that of `threads` at its beginning."""
+    facts: dict[str, Any] = {
+        "machine": processor_name(),
+        "date": date_now(),
+        "foreign_share": watch.share(),
+        "versions": versions(options.syntra, options.python),
+    }
+    if peak is not None:
+        facts |= {"peak": peak, "peak_drift": peak_drift(peak, machine_peak(options.machine_peak, threads))}
+    return facts
+
+
+def run_benchmark(
+    name: str,
+    options: argparse.Namespace,
+    measure: Callable[[argparse.Namespace], dict[str, Any]],
+    report: Callable[[dict[str, Any]], str],
+) -> dict[str, Any]:
+    """Measures, writes the result and prints its report; ends the program with a message where that fails."""
+    try:
+        result = measure(options)
+    except (OSError, RuntimeError) as error:
+        sys.exit(f"{name}: {error}")
+    write_result(result, name, options.results)
+    print(report(result))
+    return result
 
 
 def date_now() -> str:
