@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "cli/backend.h"
 #include "cli/commands.h"
-#include "cli/report_options.h"
 #include "cli/run_config.h"
 #include "config/print.h"
 #include "train/preflight.h"

@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "base/text.h"
-#include "cli/curves_svg.h"
 #include "cli/page.h"
+#include "cli/pictures.h"
 #include "cli/results_table.h"
 #include "cli/text_table.h"
 

@@ -4,11 +4,171 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/file.h"
+#include "base/text.h"
+#include "checkpoint/layout.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
+#include "config/explain.h"
 
 namespace syntra {
 namespace {
+
+struct Choice {
+  std::string word;     // whole; one that ends with '=' or '/' is to be continued
+  std::string summary;  // what it is; may be empty
+};
+
+std::vector<Choice> Fields() {
+  std::vector<Choice> choices;
+  for (const FieldPlace& field : AllFields()) choices.push_back({field.path, ""});
+  return choices;
+}
+
+// `text` stands where FIELD=VALUE does.
+std::vector<Choice> Assignments(const std::string& text) {
+  std::vector<Choice> choices;
+  for (const FieldPlace& field : AllFields()) {
+    if (!field.settable) continue;
+    if (text.starts_with(field.path + '=')) {
+      for (const std::string& value : field.values)
+        choices.push_back({field.path + '=' + value, ""});
+    } else {
+      choices.push_back({field.path + '=', ""});
+    }
+  }
+  return choices;
+}
+
+bool IsRunOrCheckpoint(const Path& directory) {
+  const std::string name = directory.filename();
+  std::error_code code;
+  return ParseStepName(name) || name == kCheckpointsFolder ||
+         std::filesystem::is_directory(directory / kCheckpointsFolder, code);
+}
+
+// Directories below that of `text`; of these only runs and checkpoints, if there are any.
+std::vector<Choice> Checkpoints(const std::string& text) {
+  const std::string before = text.substr(0, text.rfind('/') + 1);
+  std::vector<Choice> all, fitting;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(before.empty() ? "." : before, code), end;
+       !code && entry != end; entry.increment(code)) {
+    std::error_code unreadable;
+    if (!entry->is_directory(unreadable)) continue;
+    const Choice choice{before + entry->path().filename().string() + '/', ""};
+    all.push_back(choice);
+    if (IsRunOrCheckpoint(entry->path())) fitting.push_back(choice);
+  }
+  return fitting.empty() ? all : fitting;
+}
+
+// "TEXT:{bash,zsh,fish}", as validators describe themselves.
+std::vector<Choice> Listed(const std::string& type) {
+  std::vector<Choice> choices;
+  const size_t open = type.find('{'), close = type.find('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  for (const std::string& word : Split(type.substr(open + 1, close - open - 1), ',')) {
+    choices.push_back({word, ""});
+  }
+  return choices;
+}
+
+// Values of an option or argument of `app` that begin as `text` may.
+std::vector<Choice> Values(const CLI::App& app, const CLI::Option& option,
+                           const std::string& text) {
+  const std::string type = option.get_type_name();
+  if (type == "FIELD=VALUE") return Assignments(text);
+  if (type == "FIELD") return Fields();
+  const bool of_checkpoint = option.check_lname("checkpoint") || app.get_name() == "checkpoint";
+  if (type == "DIR" && of_checkpoint) return Checkpoints(text);
+  return Listed(type);
+}
+
+bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+// Follows the words of a command line that are complete.
+class Walk {
+ public:
+  explicit Walk(const CLI::App& root) : app_(&root) {}
+
+  void Take(const std::string& word) {
+    if (awaiting_) {
+      awaiting_ = nullptr;
+    } else if (word.starts_with("--")) {
+      const CLI::Option* option = app_->get_option_no_throw(word);
+      if (option && TakesValue(*option)) awaiting_ = option;
+    } else if (const CLI::App* command = Command(word)) {
+      app_ = command;
+      arguments_ = 0;
+    } else {
+      ++arguments_;
+    }
+  }
+
+  std::vector<Choice> End(const std::string& text) const {
+    if (awaiting_) return Values(*app_, *awaiting_, text);
+    if (text.starts_with('-')) return Options(text);
+    std::vector<Choice> choices;
+    for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
+      choices.push_back({command->get_name(), command->get_description()});
+    }
+    if (const CLI::Option* argument = Argument()) {
+      for (Choice& choice : Values(*app_, *argument, text)) choices.push_back(std::move(choice));
+    }
+    return choices;
+  }
+
+ private:
+  const CLI::App* Command(const std::string& word) const {
+    for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
+      if (command->get_name() == word) return command;
+    }
+    return nullptr;
+  }
+
+  // The argument without a name that comes next; null: none.
+  const CLI::Option* Argument() const {
+    std::vector<const CLI::Option*> arguments;
+    for (const CLI::Option* option : app_->get_options()) {
+      if (option->get_positional()) arguments.push_back(option);
+    }
+    if (arguments_ < arguments.size()) return arguments[arguments_];
+    return nullptr;
+  }
+
+  std::vector<Choice> Options(const std::string& text) const {
+    std::vector<Choice> choices;
+    for (const CLI::Option* option : app_->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        if (!text.starts_with("--" + name + '=')) {
+          choices.push_back({"--" + name, option->get_description()});
+          continue;
+        }
+        // --option=value
+        const std::string before = "--" + name + '=';
+        for (const Choice& choice : Values(*app_, *option, text.substr(before.size()))) {
+          choices.push_back({before + choice.word, choice.summary});
+        }
+      }
+    }
+    return choices;
+  }
+
+  const CLI::App* app_;
+  const CLI::Option* awaiting_ = nullptr;  // whose value comes next
+  size_t arguments_ = 0;                   // without a name, so far
+};
+
+// The words that can complete the last of `words`, which follow the program's name. None: the shell
+// may offer files.
+std::vector<Choice> CompletionsOf(const CLI::App& root, const std::vector<std::string>& words) {
+  const std::string text = words.empty() ? "" : words.back();
+  Walk walk(root);
+  for (size_t i = 0; i + 1 < words.size(); ++i) walk.Take(words[i]);
+  std::vector<Choice> choices = walk.End(text);
+  std::erase_if(choices, [&](const Choice& choice) { return !choice.word.starts_with(text); });
+  return choices;
+}
 
 constexpr const char* kBashScript =
     R"script(# bash completion of syntra: eval "$(syntra completion bash)", or save it as
@@ -83,12 +243,12 @@ void PrintChoices(const CLI::App& root, const std::string& shell,
                   const std::vector<std::string>& words) {
   if (shell == "bash") {
     const BashWords typed(words);
-    for (const Choice& choice : Complete(root, typed.whole)) {
+    for (const Choice& choice : CompletionsOf(root, typed.whole)) {
       fmt::print("{}\n", choice.word.substr(typed.cut.size()));
     }
     return;
   }
-  for (const Choice& choice : Complete(root, words)) {
+  for (const Choice& choice : CompletionsOf(root, words)) {
     fmt::print("{}\t{}\n", choice.word, choice.summary);
   }
 }

@@ -65,4 +65,13 @@ std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app) {
   return options;
 }
 
+std::shared_ptr<ReportOptions> AddReportOptions(CLI::App& app) {
+  auto options = std::make_shared<ReportOptions>();
+  app.add_flag("--json", options->json, "Print JSON");
+  app.add_option("--ranks", options->ranks, "Ranks that share the batch")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  return options;
+}
+
 }  // namespace syntra

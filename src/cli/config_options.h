@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration files and --set, the same for every command that takes a configuration.
+// Configuration files and --set, the same for every command that takes a configuration; --json and
+// --ranks, for those that report on one.
 #pragma once
 
 #include <memory>
@@ -37,5 +38,11 @@ struct ConfigOptions {
 
 // Adds the options to `app`. Files can be given with --config or without.
 std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app);
+
+struct ReportOptions {
+  bool json = false;
+  int ranks = 1;
+};
+std::shared_ptr<ReportOptions> AddReportOptions(CLI::App& app);
 
 }  // namespace syntra

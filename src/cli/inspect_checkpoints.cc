@@ -3,16 +3,56 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/failure.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/read.h"
+#include "checkpoint/recover.h"
 #include "cli/checkpoint_options.h"
-#include "cli/checkpoint_states.h"
 #include "cli/inspect.h"
+#include "train/run_directory.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 namespace {
+
+struct CheckpointState {
+  Path path;
+  int64_t step = -1;  // -1 if it cannot be used
+  double bytes = 0;
+  std::string problem;  // "" if every file matches its digest
+};
+
+// Every checkpoint of a run directory, newest first, then the best ones of its tasks; or those of a
+// directory of checkpoints, or a single one. Their contents are not read. Throws as OpenCheckpoint
+// if there is none.
+std::vector<Path> AllCheckpointsAt(const Path& place) {
+  std::vector<Path> paths = CheckpointsAt(place);
+  const Path best = RunDirectory{place}.best();
+  if (IsDirectory(best)) {
+    for (const Path& task : ListDirectory(best)) {
+      const std::vector<Path> of_task = CheckpointsAt(task);
+      paths.insert(paths.end(), of_task.begin(), of_task.end());
+    }
+  }
+  if (paths.empty()) OpenCheckpoint(place);  // throws, saying what there is instead
+  return paths;
+}
+
+// Reads all of a checkpoint.
+CheckpointState StateOfCheckpoint(const Path& path) {
+  CheckpointState state{.path = path, .bytes = BytesBelow(path)};
+  try {
+    state.step = Checkpoint(path).info().step;
+  } catch (const OutOfMemory&) {
+    throw;  // says nothing about the checkpoint
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    state.problem = text.substr(0, text.find('\n'));  // without what was done meanwhile
+  }
+  return state;
+}
 
 struct PlaceOptions {
   std::string directory;

@@ -2,18 +2,58 @@
 // syntra inspect
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inspect.h"
-#include "cli/report_options.h"
 #include "cli/run_config.h"
-#include "plan/plan_details.h"
+#include "plan/training_plan.h"
+#include "program/executable.h"
 
 namespace syntra {
 namespace {
+
+// A value that is alive at the step of a training program that needs most memory.
+struct LiveBlock {
+  size_t bytes;
+  std::string type;     // "f32[4, 512, 768]", or "workspace"
+  std::string made_by;  // the op, and its parameters
+};
+
+std::string MadeBy(const Program& program, const Allocation& allocation) {
+  const Instruction& instruction = program.instructions[allocation.first];
+  std::string text = instruction.op->name;
+  for (const Value input : instruction.inputs) {
+    if (input && program.info(input).kind == ValueKind::kParameter) {
+      text += ' ' + program.info(input).name;
+    }
+  }
+  return text;
+}
+
+// Returns all such values, the largest first.
+std::vector<LiveBlock> AliveAtPeak(const TrainingPlan& plan) {
+  const std::shared_ptr<const Program> program = plan.Training();
+  const MemoryPlan memory = PlanOn(plan.backend(), *program, plan.keeps_rounded());
+  std::vector<Allocation> alive;
+  for (const Allocation& allocation : memory.allocations) {
+    if (allocation.first <= memory.peak_instruction && memory.peak_instruction <= allocation.last)
+      alive.push_back(allocation);
+  }
+  std::ranges::sort(alive, std::greater<>(), &Allocation::bytes);
+  std::vector<LiveBlock> list;
+  for (const Allocation& allocation : alive) {
+    const std::string type =
+        allocation.value ? ToString(program->info(allocation.value).type) : "workspace";
+    list.push_back({allocation.bytes, type, MadeBy(*program, allocation)});
+  }
+  return list;
+}
 
 size_t SumOfBytes(std::span<const LiveBlock> blocks) {
   size_t sum = 0;
@@ -65,6 +105,38 @@ Action SetUpMemory(CLI::App& app) {
     form->json ? PrintAliveJson(alive, count) : PrintAlive(alive, count);
     return ExitCode::kDone;
   };
+}
+
+// The parameters that a rank updates, and whose optimizer state it keeps.
+struct ShareSizes {
+  std::vector<std::string> parameters;  // names, with "[begin, end)" if the rank has a part of one
+  int64_t updated = 0;                  // of their elements
+  double optimizer_bytes = 0;
+};
+
+ShareSizes ShareOf(const TrainingPlan& plan, int rank) {
+  const Optimizer& optimizer = plan.optimizer(rank);
+  ShareSizes sizes{.optimizer_bytes =
+                       static_cast<double>(optimizer.state_elements()) * sizeof(float)};
+  for (const Parameter& parameter : plan.parameters().all()) {
+    if (!parameter.trainable) continue;
+    for (const ElementRange& part : optimizer.HeldOf(parameter)) {
+      sizes.updated += part.size();
+      sizes.parameters.push_back(
+          part.size() == parameter.shape.size()
+              ? parameter.name
+              : fmt::format("{}[{}, {})", parameter.name, part.begin, part.end));
+    }
+  }
+  return sizes;
+}
+
+// The share of each rank. GPUs' shares are as large as those of CPUs, but have a part in each
+// bucket of the gradients.
+std::vector<ShareSizes> SharesOf(const TrainingPlan& plan) {
+  std::vector<ShareSizes> list;
+  for (int rank = 0; rank < plan.ranks(); ++rank) list.push_back(ShareOf(plan, rank));
+  return list;
 }
 
 void PrintShare(int rank, const ShareSizes& share) {

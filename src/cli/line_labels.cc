@@ -6,8 +6,8 @@
 #include "data/example.h"
 #include "dist/communicator.h"
 #include "train/answers.h"
-#include "train/task_classes.h"
 #include "train/task_data.h"
+#include "train/task_labels.h"
 
 namespace syntra {
 namespace {

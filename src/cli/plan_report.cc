@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "cli/scaling_points.h"
+#include "cli/predictions.h"
 #include "plan/op_work.h"
 #include "plan/recompute_choices.h"
 

@@ -9,10 +9,8 @@
 #include <set>
 
 #include "base/text.h"
-#include "cli/bars_svg.h"
-#include "cli/curves_svg.h"
-#include "cli/events_svg.h"
 #include "cli/page.h"
+#include "cli/pictures.h"
 #include "cli/report_tables.h"
 
 namespace syntra {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether files can be written, and fit onto their file systems.
+// Checks whether files can be written, and fit onto their file systems; the space that the files of
+// a run's directory will take.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "configs/schema/config.pb.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 
@@ -31,5 +36,15 @@ struct DiskFinding {
 // Throws Error(kResources), with the numbers, if what is needed soon does not fit, or if a file
 // system has too few inodes for a run's first files.
 DiskFinding CheckDisk(const std::vector<DiskNeed>& needs);
+
+struct RunFiles {
+  std::optional<int64_t> saved_step;  // of the newest checkpoint, if there is one
+  double checkpoint_bytes = 0;        // of one checkpoint
+  int64_t best_checkpoints = 0;       // one for each task that is judged
+};
+
+// The space that the files of a run need from where it stands to its end.
+std::vector<DiskNeed> RunDiskNeeds(const Config& config, const RunDirectory& directory,
+                                   const RunFiles& files);
 
 }  // namespace syntra

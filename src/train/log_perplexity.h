@@ -21,7 +21,7 @@ struct LogPerplexity {
   int64_t examples = 0, batches = 0;
   int64_t left_out_examples = 0, left_out_batches = 0;
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
-  // The size of the targets as text (text_counts.h), if it was counted.
+  // The size of the targets as text, if it was counted.
   int64_t words = 0, bytes = 0;
 
   // Numbers that models with different tokenizers can be compared by.

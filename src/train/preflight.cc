@@ -17,7 +17,6 @@
 #include "train/disk_needs.h"
 #include "train/initial.h"
 #include "train/run_directory.h"
-#include "train/run_disk_needs.h"
 #include "train/run_tokenizer.h"
 #include "train/snapshot.h"
 #include "train/task_checks.h"

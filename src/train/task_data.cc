@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/mixture.h"
-#include "train/task_classes.h"
 #include "train/task_labels.h"
 
 namespace syntra {

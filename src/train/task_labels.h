@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a model that writes text can write the labels of its tasks.
+// The labels of tasks as what a model gives: texts that it can write, or the ids of classes, which
+// an architecture that predicts classes (model/architecture.h) learns instead.
 #pragma once
 
 #include <memory>
@@ -19,5 +20,12 @@ namespace syntra {
 // it returns what is wrong, one text each.
 std::vector<std::string> CheckTaskLabels(const Config& config, const Tokenizer& tokenizer,
                                          std::span<const std::unique_ptr<Task>> tasks);
+
+// The id of each task's first label; the others follow. Labels of the first task come first, from 1
+// on. A diagnosis has the ids of the task that it belongs to. Empty if the model writes text.
+// Throws Error(kConfig) if a task has no labels, or if model.classifier.classes is not the number
+// of all labels.
+std::vector<int32_t> FirstClassIds(const ModelConfig& model,
+                                   std::span<const std::unique_ptr<Task>> tasks);
 
 }  // namespace syntra

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/curves_svg.h"
+#include "cli/pictures.h"
 
 namespace syntra {
 namespace {

@@ -9,7 +9,7 @@
 #include "run/metrics_log.h"
 #include "tests/base/scratch.h"
 #include "train/best_checkpoints.h"
-#include "train/task_classes.h"
+#include "train/task_labels.h"
 
 namespace syntra {
 namespace {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The predictions of `plan --nodes`: one run on one layout of ranks, or more and more ranks with
-// the same rows each.
+// the same rows each; as text, as JSON and as a picture, always with the figures that they follow
+// from.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "configs/schema/config.pb.h"
 #include "plan/scaling.h"
 #include "plan/training_plan.h"
@@ -42,5 +45,17 @@ ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::st
 // rank has the same rows, and the run the same examples, as on the largest layout.
 std::vector<ScalingPoint> Sweep(const Config& config, const Layout& largest,
                                 const std::string& link);
+
+std::string PredictionText(const ScalingPoint& point);
+
+// One line for each layout.
+std::string SweepText(std::span<const ScalingPoint> points);
+
+Json PredictionJson(const ScalingPoint& point);
+Json ClusterJson(const Cluster& cluster);
+
+// The efficiency of each model's points against GPUs or ranks, those that do not fit into memory
+// left out.
+std::string EfficiencySvg(std::span<const ScalingPoint> points);
 
 }  // namespace syntra
