@@ -128,8 +128,7 @@ void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers,
 
 class Comparer {
  public:
-  Comparer(Communicator& ranks, Backend& backend, Watchdog& watchdog, int seeds)
-      : ranks_(ranks), backend_(backend), watchdog_(watchdog), seeds_(seeds) {}
+  Comparer(const RankContext& rank, int seeds) : rank_(rank), seeds_(seeds) {}
 
   // nullopt if it was asked to stop.
   std::optional<MixerResult> Run(const ComparedMixer& mixer) {
@@ -142,7 +141,7 @@ class Comparer {
         ++result.diverged;
       } else if (outcome->code != ExitCode::kDone) {
         return std::nullopt;
-      } else if (ranks_.rank() == 0) {
+      } else if (rank_.ranks.rank() == 0) {
         const RunDirectory run{config.train().directory()};
         result.histories.push_back(ReadRunHistory(run.metrics()));
         if (HasTasks(config.data())) results.push_back(ReadResults(run.root));
@@ -158,7 +157,7 @@ class Comparer {
   // The facts about a mixer that are known before it is trained.
   MixerResult Planned(const ComparedMixer& mixer) {
     const auto plan =
-        TrainingPlan::Make(mixer.config, {.ranks = ranks_.size(), .backend = &backend_});
+        TrainingPlan::Make(mixer.config, {.ranks = rank_.ranks.size(), .backend = &rank_.backend});
     const int64_t parameters = plan->parameters().element_count();
     return {.name = mixer.listed.name,
             .model = DescribeModel(mixer.config.model(), parameters),
@@ -173,19 +172,16 @@ class Comparer {
   // nullopt if the run diverged and all ranks know it: the other mixers can still be compared.
   std::optional<RunOutcome> Train(const Config& config) {
     try {
-      return HasTasks(config.data()) ? Finetune(config, ranks_, backend_, watchdog_)
-                                     : Pretrain(config, ranks_, backend_, watchdog_);
+      return HasTasks(config.data()) ? Finetune(config, rank_) : Pretrain(config, rank_);
     } catch (const Error& error) {
-      const bool all_know = ranks_.size() == 1 || dynamic_cast<const CommonError*>(&error);
+      const bool all_know = rank_.ranks.size() == 1 || dynamic_cast<const CommonError*>(&error);
       if (error.code() != ExitCode::kDiverged || !all_know) throw;
-      if (ranks_.rank() == 0) Log().error("{}: {}", config.train().directory(), error.what());
+      if (rank_.ranks.rank() == 0) Log().error("{}: {}", config.train().directory(), error.what());
       return std::nullopt;
     }
   }
 
-  Communicator& ranks_;
-  Backend& backend_;
-  Watchdog& watchdog_;
+  const RankContext& rank_;
   int seeds_;
 };
 
@@ -198,14 +194,15 @@ void WriteResults(const Comparison& comparison, const Path& directory) {
 }
 
 ExitCode Compare(const std::vector<ComparedMixer>& mixers, const CompareOptions& options,
-                 Communicator& ranks, Backend& backend, Watchdog& watchdog) {
+                 const RankContext& rank) {
+  Communicator& ranks = rank.ranks;
   CheckSameMixers(ranks, mixers, options.seeds);
   Comparison comparison{.ranks = ranks.size(),
                         .seeds = options.seeds,
                         .steps = mixers.front().config.train().steps(),
                         .of_tasks = HasTasks(mixers.front().config.data()),
                         .mixers = {}};
-  Comparer comparer(ranks, backend, watchdog, options.seeds);
+  Comparer comparer(rank, options.seeds);
   for (const ComparedMixer& mixer : mixers) {
     if (ranks.rank() == 0) {
       Log().info("mixer {} of {}: {}", comparison.mixers.size() + 1, mixers.size(),
@@ -246,9 +243,8 @@ Action SetUpCompare(CLI::App& app) {
         *mixers = ReadMixers(*options, watchdog);
         return LoadedRun{mixers->front().config, std::nullopt};
       },
-      [options, mixers](const LoadedRun&, Communicator& sums, Backend& backend,
-                        Watchdog& watchdog) {
-        return Compare(*mixers, *options, sums, backend, watchdog);
+      [options, mixers](const LoadedRun&, const RankContext& rank) {
+        return Compare(*mixers, *options, rank);
       });
 }
 

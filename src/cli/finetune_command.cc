@@ -37,26 +37,25 @@ std::string ResultText(const Json& results, const Config& config, const Notes& o
   return text + fmt::format("run directory {}\n", config.train().directory());
 }
 
-ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communicator& ranks,
-                       Backend& backend, Watchdog& watchdog) {
+ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, const RankContext& rank) {
   const Config& config = start.config;
+  const bool is_chief = rank.ranks.rank() == 0;
   std::vector<Json> results;
   Notes other_settings;
   for (int i = 0; i < options.seeds; ++i) {
     const Config one = OfSeed(config, i, options.seeds);
     // The first seed takes what loading has opened.
-    const RunOutcome outcome =
-        Finetune(one, ranks, backend, watchdog, std::exchange(start.initial, std::nullopt));
+    const RunOutcome outcome = Finetune(one, rank, std::exchange(start.initial, std::nullopt));
     if (outcome.code != ExitCode::kDone) {
-      if (ranks.rank() == 0) PrintResult("stopped on request; the same command continues\n");
+      if (is_chief) PrintResult("stopped on request; the same command continues\n");
       return outcome.code;
     }
-    if (ranks.rank() != 0) continue;
+    if (!is_chief) continue;
     results.push_back(ReadResults(one.train().directory()));
     const std::string others = OtherSettingsOf(one, outcome);
     if (!others.empty()) other_settings.push_back(others);
   }
-  if (ranks.rank() != 0) return ExitCode::kDone;
+  if (!is_chief) return ExitCode::kDone;
   Json all = results.front();
   if (options.seeds > 1) {
     all = SpreadOfRuns(results);
@@ -97,8 +96,8 @@ Action SetUpFinetune(CLI::App& app) {
         if (options->seeds > 1) RequireContinuable(run.config, options->seeds);
         return run;
       },
-      [options](LoadedRun start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
-        return FinetuneSeeds(*options, std::move(start), sums, backend, watchdog);
+      [options](LoadedRun start, const RankContext& rank) {
+        return FinetuneSeeds(*options, std::move(start), rank);
       });
 }
 

@@ -57,9 +57,9 @@ Action SetUpPretrain(CLI::App& app) {
       [options, start](Communicator&, Watchdog&) {
         return LoadedRun{LoadForPretraining(*options, *start), std::nullopt};
       },
-      [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
-        const RunOutcome outcome = Pretrain(start.config, sums, backend, watchdog);
-        if (sums.rank() == 0) PrintResult(OutcomeText(outcome, start.config));
+      [](const LoadedRun& start, const RankContext& rank) {
+        const RunOutcome outcome = Pretrain(start.config, rank);
+        if (rank.ranks.rank() == 0) PrintResult(OutcomeText(outcome, start.config));
         return outcome.code;
       });
 }

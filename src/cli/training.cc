@@ -92,7 +92,7 @@ Action TrainingAction(std::string command, LoadRun load, TrainRun train) {
       std::optional<Watchdog::Phase> end;
       const std::shared_ptr<Communicator> sums =
           ChooseCommunicator(settings, ranks, backend->device());
-      const ExitCode code = train(std::move(start), *sums, *backend, watchdog);
+      const ExitCode code = train(std::move(start), {*sums, *backend, watchdog});
       end.emplace(watchdog, RunPhase::kEnd);
       return code;
     });

@@ -6,10 +6,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "dist/communicator.h"
-#include "kernels/backend.h"
-#include "run/watchdog.h"
 #include "train/initial.h"
+#include "train/run_context.h"
 
 namespace syntra {
 
@@ -23,8 +21,7 @@ struct LoadedRun {
 // Joins the ranks of the job, calls `load` on each and, once all have the same configuration,
 // `train` with the communicator that sums gradients and the backend.
 using LoadRun = std::function<LoadedRun(Communicator& ranks, Watchdog& watchdog)>;
-using TrainRun =
-    std::function<ExitCode(LoadedRun, Communicator& sums, Backend&, Watchdog& watchdog)>;
+using TrainRun = std::function<ExitCode(LoadedRun, const RankContext& rank)>;
 Action TrainingAction(std::string command, LoadRun load, TrainRun train);
 
 // Prints the result of a run. The result is also in the run directory, so a standard output that

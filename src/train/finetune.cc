@@ -306,10 +306,10 @@ Json ReadResults(const Path& directory) {
   return results;
 }
 
-RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
+RunOutcome Finetune(const Config& config, const RankContext& rank,
                     std::optional<InitialModel> initial) {
   Finetuning finetuning(config);
-  return Train(finetuning, config, ranks, backend, watchdog, std::move(initial));
+  return Train(finetuning, config, rank, std::move(initial));
 }
 
 }  // namespace syntra

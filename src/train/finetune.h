@@ -17,9 +17,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "configs/schema/config.pb.h"
-#include "dist/communicator.h"
-#include "kernels/backend.h"
-#include "run/watchdog.h"
 #include "train/trainer.h"
 
 namespace syntra {
@@ -31,7 +28,7 @@ inline constexpr char kResultsFile[] = "results.json";
 Json ReadResults(const Path& directory);
 
 // As Train (train/trainer.h), for finetuning.
-RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
+RunOutcome Finetune(const Config& config, const RankContext& rank,
                     std::optional<InitialModel> initial = std::nullopt);
 
 }  // namespace syntra

@@ -172,10 +172,9 @@ TrainingData Pretraining::Open(RunContext& run) {
 
 }  // namespace
 
-RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
-                    Watchdog& watchdog) {
+RunOutcome Pretrain(const Config& config, const RankContext& rank) {
   Pretraining pretraining;
-  return Train(pretraining, config, ranks, backend, watchdog);
+  return Train(pretraining, config, rank);
 }
 
 }  // namespace syntra

@@ -4,9 +4,6 @@
 #pragma once
 
 #include "configs/schema/config.pb.h"
-#include "dist/communicator.h"
-#include "kernels/backend.h"
-#include "run/watchdog.h"
 #include "train/trainer.h"
 
 namespace syntra {
@@ -15,7 +12,6 @@ namespace syntra {
 inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
 
 // As Train (train/trainer.h), for pretraining.
-RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
-                    Watchdog& watchdog);
+RunOutcome Pretrain(const Config& config, const RankContext& rank);
 
 }  // namespace syntra

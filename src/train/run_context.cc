@@ -23,12 +23,9 @@ double SecondsUntilStop(double minutes) {
 
 }  // namespace
 
-RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backend,
-                       Watchdog& watchdog, PassedPreflight preflight)
-    : config(config),
-      ranks(ranks),
-      backend(backend),
-      watchdog(watchdog),
+RunContext::RunContext(const Config& config, const RankContext& rank, PassedPreflight preflight)
+    : RankContext(rank),
+      config(config),
       directory{config.train().directory()},
       hosts(AllGatherLines(ranks, HostName())),
       cpus(AllGatherLines(ranks, AllowedCpus())),

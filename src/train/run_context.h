@@ -35,11 +35,17 @@ struct Chief {
   std::optional<Progress> progress;
 };
 
-struct RunContext {
+// What a rank trains with. All outlive its runs.
+struct RankContext {
+  Communicator& ranks;  // with the others; sums their gradients
+  Backend& backend;     // of its own
+  Watchdog& watchdog;
+};
+
+struct RunContext : RankContext {
   // Takes the directory; collective. The preflight's warnings go to the run's log. Throws
   // Error(kLocked) on rank 0 if another run has the directory.
-  RunContext(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
-             PassedPreflight preflight);
+  RunContext(const Config& config, const RankContext& rank, PassedPreflight preflight);
 
   bool is_chief() const { return chief.has_value(); }
   // Whether any rank was asked to stop; collective.
@@ -49,9 +55,6 @@ struct RunContext {
 
   Clock::time_point started = Clock::now();  // of this process's part of the run, since a rollback
   const Config& config;
-  Communicator& ranks;
-  Backend& backend;
-  Watchdog& watchdog;
   RunDirectory directory;
   std::vector<std::string> hosts;  // of each rank
   std::vector<std::string> cpus;   // that each rank computes on (base/host.h)

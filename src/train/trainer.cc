@@ -400,16 +400,17 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
       runner(replica, run.ranks),
       skipped(run.config.train().max_skipped_steps()) {}
 
-RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog, std::optional<InitialModel> initial) {
+RunOutcome Train(Workload& workload, const Config& config, const RankContext& rank,
+                 std::optional<InitialModel> initial) {
   const Clock::time_point started = Clock::now();
   ChooseThreads(config.train());
-  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare, 0,
+  std::optional<Watchdog::Phase> phase(std::in_place, rank.watchdog, RunPhase::kPrepare, 0,
                                        InitialBytes(config.checkpoint()));
-  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
+  PassedPreflight preflight =
+      PreflightOfRanks(config, rank.ranks, rank.backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    RunContext run(config, ranks, backend, watchdog, std::move(preflight));
+    RunContext run(config, rank, std::move(preflight));
     run.started = started;
     phase.reset();
     return Trainer(run, workload).RunToItsEnd();

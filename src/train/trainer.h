@@ -68,7 +68,7 @@ struct RunOutcome {
 // All ranks call it together with the same configuration (agreement.h), each with a backend of its
 // own. The preflight comes first. `initial` is InitialOf the configuration, if it has been opened.
 // Throws Error; a rank that does must abort the job.
-RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog, std::optional<InitialModel> initial = std::nullopt);
+RunOutcome Train(Workload& workload, const Config& config, const RankContext& rank,
+                 std::optional<InitialModel> initial = std::nullopt);
 
 }  // namespace syntra
