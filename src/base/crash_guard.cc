@@ -94,21 +94,6 @@ void EndIfStackIsShort() {
   _exit(static_cast<int>(ExitCode::kResources));
 }
 
-const char* NameOf(int signal) {
-  switch (signal) {
-    case SIGSEGV:
-      return "SIGSEGV";
-    case SIGBUS:
-      return "SIGBUS";
-    case SIGFPE:
-      return "SIGFPE";
-    case SIGILL:
-      return "SIGILL";
-    default:
-      return "SIGABRT";
-  }
-}
-
 }  // namespace
 
 struct CrashReport {
@@ -166,7 +151,7 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   if (MemoryIsShort() || (refused && in_library)) EndOutOfMemory();
   if (signal == SIGSEGV) EndIfStackIsShort();
   CrashReport::EndIfGuarded();
-  WriteParts("error: crash (", NameOf(signal), ") of syntra ", program_version,
+  WriteParts("error: crash (SIG", sigabbrev_np(signal), ") of syntra ", program_version,
              ", a bug in this program; please report these lines:");
   void* frames[64];
   backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);

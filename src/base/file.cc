@@ -355,7 +355,7 @@ void WriteChosenFile(const Path& path, std::string_view content) {
   if (fs::is_regular_file(status)) fs::permissions(behind, status.permissions(), code);
 }
 
-void RemoveTemporaries(const Path& directory, int64_t age) {
+void RemoveTemporaries(const Path& directory, int64_t age, std::string_view of) {
   const int64_t newest =
       int64_t{1000000000} * (static_cast<int64_t>(std::time(nullptr)) + (age > 0 ? -age : 1));
   std::error_code code;
@@ -365,6 +365,7 @@ void RemoveTemporaries(const Path& directory, int64_t age) {
     const size_t mark = name.rfind(kTemporary);
     int64_t number = 0;
     if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &number)) continue;
+    if (!of.empty() && name.substr(0, mark) != of) continue;
     if (ChangeTime(entry->path()) < newest) unlink(entry->path().c_str());
   }
 }

@@ -110,8 +110,9 @@ void RequirePlaceForFile(const Path& path);
 Path TemporaryBeside(const Path& path);
 // Removes the files that ReplaceFileDurably left beside its own when its process was killed, unless
 // they changed in the last `age` seconds. Where others may write, too, give an age that no
-// unfinished file reaches.
-void RemoveTemporaries(const Path& directory, int64_t age = 0);
+// unfinished file reaches. `of`: the name of the file that they would have replaced; of all, if
+// empty.
+void RemoveTemporaries(const Path& directory, int64_t age = 0, std::string_view of = {});
 
 // `path`, or the first of path-2, path-3, ... of which there is none.
 Path FirstFreeName(const Path& path);

@@ -20,8 +20,6 @@ class StagedFile {
   void PutInPlace();
 
  private:
-  void RemoveAbandoned() const;
-
   Path path_, temporary_;  // no temporary: it is in place, or moved from
 };
 

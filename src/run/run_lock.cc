@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_lock.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
 #include <chrono>
 #include <string>
 
@@ -40,14 +37,7 @@ void RunLock::RequireFree(const Path& run_directory) {
 }
 
 RunLock::RunLock(const Path& run_directory)
-    : directory_(run_directory), lock_(TakeLock(run_directory)) {
-  struct stat status;
-  if (stat(directory_.c_str(), &status) != 0) {
-    Fail(ExitCode::kResources, "cannot look at {}: {}", directory_.string(),
-         SystemErrorText(errno));
-  }
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
+    : lock_(TakeLock(run_directory)), directory_(File::OpenForRead(run_directory)) {
   NameHolder(lock_);
 }
 
@@ -56,21 +46,12 @@ RunLock::~RunLock() {
   ForgetHolder(lock_);
 }
 
-bool RunLock::DirectoryIsThere() const {
-  struct stat status;
-  if (stat(directory_.c_str(), &status) != 0) {
-    // Other errors say nothing of the name: a file server may be away for a moment.
-    return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
-  }
-  return status.st_dev == device_ && status.st_ino == inode_;
-}
-
 void RunLock::CheckHeld() const {
-  if (!DirectoryIsThere()) {
+  if (!directory_.IsStillNamed()) {
     Fail(ExitCode::kResources,
          "the run directory {} was removed or moved while the run trained, so nothing more can be "
          "saved; if it was moved, set train.directory to its new place and start again",
-         directory_.string());
+         directory_.path().string());
   }
   if (!lock_.IsStillNamed()) {
     Fail(ExitCode::kLocked,

@@ -3,10 +3,9 @@
 // holds it. Rank 0 takes it. Commands that only read take none.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
+#include "base/file.h"
 #include "base/file_lock.h"
 
 namespace syntra {
@@ -26,17 +25,12 @@ class RunLock {
   static void RequireFree(const Path& run_directory);
   // Call before the run writes into the directory. Throws Error(kResources) if the directory was
   // removed or moved, since writing would recreate it where nobody looks, and Error(kLocked) if
-  // LOCK was: another run may own the directory now. Costs two system calls.
+  // LOCK was: another run may own the directory now. Costs four system calls.
   void CheckHeld() const;
 
  private:
-  // Whether the path still names the directory that was locked.
-  bool DirectoryIsThere() const;
-
-  Path directory_;
-  dev_t device_ = 0;  // these two identify the directory
-  ino_t inode_ = 0;
   FileLock lock_;
+  File directory_;
 };
 
 }  // namespace syntra
