@@ -44,14 +44,15 @@ Json PointJson(const Curve& points, size_t i, const char* name) {
   return {{"step", std::llround(points[i].x)}, {name, points[i].y}};
 }
 
-Json CurveJson(const Curve& points, const char* name = "log_perplexity") {
+// Its first and its last point.
+Json EndsJson(const Curve& points, const char* name = "log_perplexity") {
   return {{"first", PointJson(points, 0, name)},
           {"last", PointJson(points, points.size() - 1, name)}};
 }
 
 Json MetricsJson(const RunHistory& history) {
   Json metrics = Json::object();
-  for (const auto& [name, curve] : history.metrics) metrics[name] = CurveJson(curve, "value");
+  for (const auto& [name, curve] : history.metrics) metrics[name] = EndsJson(curve, "value");
   return metrics;
 }
 
@@ -201,8 +202,8 @@ Json ReportJson(const RunReport& report) {
           {"mfu", history.mfu},
           {"skipped", history.skipped},
           {"damaged_lines", history.damaged_lines},
-          {"training", CurveJson(history.loss)},
-          {"validation", CurveJson(history.validation)},
+          {"training", EndsJson(history.loss)},
+          {"validation", EndsJson(history.validation)},
           {"metrics", MetricsJson(history)},
           {"samples", SamplesJson(LastSamples(report))}};
 }
