@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from peer import serve_turns
 
@@ -236,15 +238,16 @@ class Hyena(nn.Module):
         self.networks = nn.ModuleList(nn.ModuleList(
             [nn.Linear(*pair) for pair in zip(sizes, sizes[1:], strict=False)]
             + [nn.Linear(self.UNITS, width, bias=False)]) for _ in range(2))
+        self.frequencies = nn.ParameterList(torch.full((self.UNITS,), 14.0) for _ in range(2))
         distance = torch.arange(length)[:, None] / length
         angles = 2 * math.pi * distance * torch.arange(self.BANDS)
         self.register_buffer("distances", torch.cat([distance, angles.cos(), -angles.sin()], -1))
         self.register_buffer("decay", 0.01 ** (distance * torch.linspace(1 / 1.5, 1 / 0.3, width)))
 
-    def filters(self, network: nn.ModuleList) -> Tensor:
+    def filters(self, network: nn.ModuleList, frequencies: Tensor) -> Tensor:
         units = self.distances
         for layer in network[:-1]:
-            units = torch.sin(14 * layer(units))
+            units = torch.sin(frequencies * layer(units))
         return network[-1](units) * self.decay
 
     def forward(self, x: Tensor) -> Tensor:
@@ -252,7 +255,8 @@ class Hyena(nn.Module):
         gate, inner_gate, values = self.short(self.input(x).mT).mT.split(self.width, -1)
         values = values * inner_gate
         spectrum = torch.fft.rfft(values, 2 * length, dim=1)
-        back, ahead = (torch.fft.rfft(self.filters(network), 2 * length, dim=0) for network in self.networks)
+        back, ahead = (torch.fft.rfft(self.filters(*each), 2 * length, dim=0)
+                       for each in zip(self.networks, self.frequencies, strict=True))
         mixed = torch.fft.irfft(spectrum * (back + ahead.conj()), 2 * length, dim=1)[:, :length]
         return self.output((mixed + self.skip * values) * gate)
 
@@ -396,6 +400,20 @@ LAYERS: dict[str, Callable[[int, int], nn.Module]] = {
 }
 
 
+def flops_of(layer: nn.Module, x: Tensor, cotangent: Tensor) -> int:
+    """Of the products of a pass, as PyTorch counts them.
+
+    Attention counts as its products, without the scores that other backends compute again. The gradients of a grouped
+    convolution, which PyTorch counts as if it had one group, count as two convolutions.
+    """
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        layer(x).backward(cotangent)
+    counts = dict(counter.get_flop_counts().get("Global", {}))
+    convolutions = counts.pop(torch.ops.aten.convolution, 0)
+    counts.pop(torch.ops.aten.convolution_backward, 0)
+    return sum(counts.values()) + 3 * convolutions
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="One mixing layer in PyTorch, forward and backward.")
     parser.add_argument("--mixer", required=True, choices=sorted(LAYERS))
@@ -420,7 +438,8 @@ def main() -> None:
 
     for _ in range(3):
         step()
-    serve_turns({"parameters": sum(parameter.numel() for parameter in layer.parameters())}, step)
+    parameters = sum(parameter.numel() for parameter in layer.parameters())
+    serve_turns({"parameters": parameters, "flops": flops_of(layer, x, cotangent)}, step)
 
 
 if __name__ == "__main__":
