@@ -173,7 +173,7 @@ class Ranks(unittest.TestCase):
         options = SimpleNamespace(ranks=2, rows=4, steps=3, syntra=Path("syntra"))
         batches = {}
         for name, training in ranks.TRAININGS.items():
-            command = [str(part) for part in ranks.our_command(training, options, Path("folder"))]
+            command = [str(part) for part in ranks.our_command(training, options, Path("folder"), Path("run"))]
             batches[name] = int(command[1]), [part for part in command if "batch_size=" in part]
         self.assertEqual(batches["one rank"], (1, ["train.batch_size=4", "train.micro_batch_size=4"]))
         self.assertEqual(batches["ranks"], (2, ["train.batch_size=8", "train.micro_batch_size=4"]))
