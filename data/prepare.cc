@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 #include "data/pattern.h"
 #include "data/prepare_reporter.h"
@@ -47,7 +48,7 @@ class Preparation {
     CreateDirectories(options_.directory);
     is_read_only_ = access(options_.directory.c_str(), W_OK) != 0;
     // Other processes may be writing here. None of them pauses for as long as an hour.
-    RemoveTemporaries(options_.directory, 3600);
+    RemoveTemporariesIn(options_.directory, std::chrono::hours(1));
     ReadPreviousIndex();
     result_.directory = options_.directory;
     result_.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};

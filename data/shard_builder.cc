@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 #include "core/thread.h"
 #include "data/byte_source.h"
@@ -19,15 +20,6 @@ namespace {
 constexpr size_t kBlockDocuments = 1000;
 constexpr size_t kBlockTextBytes = size_t{4} << 20;
 constexpr size_t kKeptTextBytes = 64 << 10;  // of a document, until the next block
-
-// Removes temporary files of processes that died while making this shard. This process holds the
-// claim, so no other one is writing.
-void RemoveLeftovers(const Path& shard) {
-  const std::string prefix = shard.filename().string() + ".tmp-";
-  for (const Path& path : ListDirectory(shard.parent_path())) {
-    if (path.filename().string().starts_with(prefix)) RemoveAll(path);
-  }
-}
 
 struct Document {
   std::string text;
@@ -80,7 +72,7 @@ DigestedSource ShardBuilder::DigestNow(const Path& source) {
 }
 
 void ShardBuilder::Build(const Path& source, const DigestedSource& digested, const Path& shard) {
-  RemoveLeftovers(shard);
+  RemoveTemporariesOf(shard);  // this process holds the claim, so no other one is writing
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(source, options_.text_field);
   BadRecordLedger ledger(source, options_.on_bad_record);
   TokenShardWriter writer(shard, tokenizer_.vocabulary_size());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/token_shard.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -50,12 +48,8 @@ ShardError::ShardError(const Path& path, const std::string& reason)
             fmt::format("{}: {}; remove it and prepare the corpus again", path.string(), reason)),
       problem_(path.string() + ": " + reason) {}
 
-TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
-
-TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
-    : path_(std::move(path)),
-      temporary_(TemporaryBeside(path_)),
-      file_(File::CreateNew(temporary_.path())),
+TokenShardWriter::TokenShardWriter(const Path& path, int64_t vocabulary_size)
+    : file_(path),
       token_bytes_(vocabulary_size <= 65536 ? 2 : 4),
       vocabulary_size_(vocabulary_size) {
   Preamble preamble{};
@@ -120,9 +114,8 @@ Digest TokenShardWriter::Commit(ShardFacts* facts) {
   WriteBytes(BytesOf(trailer).first(offsetof(Trailer, digest)));
   const Digest digest = digest_.Finish();
   file_.Write(BytesOf(digest));
-  file_.Sync();
-  file_.Close();
-  RenameDurably(temporary_.path(), path_);
+  file_.Finish();
+  file_.PutInPlace();
   return digest;
 }
 

@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/staged_file.h"
 
 namespace syntra {
 
@@ -28,25 +29,11 @@ struct ShardFacts {
   friend bool operator==(const ShardFacts&, const ShardFacts&) = default;
 };
 
-// Removes a file at its end, unless it was renamed before.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(Path path) : path_(std::move(path)) {}
-  ~TemporaryFile();
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  const Path& path() const { return path_; }
-
- private:
-  Path path_;
-};
-
 // Writes a shard sequentially to a temporary file, syncs it and renames it to `path`.
 class TokenShardWriter {
  public:
   // Ids are stored in 2 bytes if `vocabulary_size` <= 65536, else in 4.
-  TokenShardWriter(Path path, int64_t vocabulary_size);
+  TokenShardWriter(const Path& path, int64_t vocabulary_size);
 
   // Documents without tokens are counted, not stored.
   void AddDocument(std::span<const int32_t> tokens);
@@ -59,9 +46,7 @@ class TokenShardWriter {
   void FlushTokens();
   void Pad();
 
-  Path path_;
-  TemporaryFile temporary_;
-  File file_;
+  StagedFile file_;
   DigestStream digest_;
   uint32_t token_bytes_;
   uint64_t written_ = 0;

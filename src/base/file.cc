@@ -10,20 +10,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
-#include <random>
 #include <utility>
 
 #include "base/crash_guard.h"
 #include "base/failure.h"
 #include "base/lfs_pointer.h"
 #include "base/staged_file.h"
-#include "base/text.h"
 
 namespace syntra {
 namespace {
-
-constexpr std::string_view kTemporary = ".tmp-";
 
 std::optional<FreeDisk> FindFreeDisk(const Path& path) {
   struct statvfs space;
@@ -151,6 +146,13 @@ File File::OpenOwnForRead(const Path& path) {
 
 File File::CreateNew(const Path& path) {
   return {path, OpenOrFail(path, O_WRONLY | O_CREAT | O_EXCL, "create")};
+}
+
+File File::CreateToReplace(const Path& target, const Path& temporary) {
+  const int descriptor = Open(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  if (descriptor >= 0) return {target, descriptor};
+  const std::string action = fmt::format("write {}: cannot create", target.string());
+  FailSystem(action.c_str(), temporary);
 }
 
 File File::OpenForAppend(const Path& path) {
@@ -306,12 +308,6 @@ std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit) {
   return ReadAll(File::OpenOwnForRead(path), limit);
 }
 
-Path TemporaryBeside(const Path& path) {
-  std::random_device random;
-  const uint64_t number = (uint64_t{random()} << 32 | random()) >> 1;  // fits ParseInt64
-  return path.string() + fmt::format("{}{}", kTemporary, number);
-}
-
 void ReplaceFileDurably(const Path& path, std::string_view content) {
   StagedFile(path, content).PutInPlace();
 }
@@ -353,21 +349,6 @@ void WriteChosenFile(const Path& path, std::string_view content) {
   const Path behind = BehindLinks(path);
   ReplaceFileDurably(behind, content);
   if (fs::is_regular_file(status)) fs::permissions(behind, status.permissions(), code);
-}
-
-void RemoveTemporaries(const Path& directory, int64_t age, std::string_view of) {
-  const int64_t newest =
-      int64_t{1000000000} * (static_cast<int64_t>(std::time(nullptr)) + (age > 0 ? -age : 1));
-  std::error_code code;
-  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
-       entry.increment(code)) {
-    const std::string name = entry->path().filename().string();
-    const size_t mark = name.rfind(kTemporary);
-    int64_t number = 0;
-    if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &number)) continue;
-    if (!of.empty() && name.substr(0, mark) != of) continue;
-    if (ChangeTime(entry->path()) < newest) unlink(entry->path().c_str());
-  }
 }
 
 bool Exists(const Path& path) {

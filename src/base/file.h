@@ -34,6 +34,9 @@ class File {
   static File OpenRegularForRead(const Path& path, ExitCode if_unusable = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);
+  // As CreateNew, at `temporary`, for what will be renamed to `target` beside it. Its errors, and
+  // path(), name the target, which people know.
+  static File CreateToReplace(const Path& target, const Path& temporary);
   // Opens one of the program's own files, which must be regular.
   static File OpenOwnForRead(const Path& path);
   static File OpenForAppend(const Path& path);
@@ -105,14 +108,6 @@ void WriteChosenFile(const Path& path, std::string_view content);
 // Throws as WriteChosenFile would, before time is spent on the content: its directory is not there,
 // or `path` is a directory itself.
 void RequirePlaceForFile(const Path& path);
-// A name beside `path` for a file in the making, which no other process takes: not one on another
-// machine either, where ids of processes are often the same.
-Path TemporaryBeside(const Path& path);
-// Removes the files that ReplaceFileDurably left beside its own when its process was killed, unless
-// they changed in the last `age` seconds. Where others may write, too, give an age that no
-// unfinished file reaches. `of`: the name of the file that they would have replaced; of all, if
-// empty.
-void RemoveTemporaries(const Path& directory, int64_t age = 0, std::string_view of = {});
 
 // `path`, or the first of path-2, path-3, ... of which there is none.
 Path FirstFreeName(const Path& path);

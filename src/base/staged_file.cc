@@ -3,36 +3,91 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+#include <ctime>
+#include <random>
+#include <string>
 #include <utility>
 
-namespace syntra {
+#include "base/text.h"
 
-StagedFile::StagedFile(Path path, std::string_view content)
-    : path_(std::move(path)), temporary_(TemporaryBeside(path_)) {
-  constexpr int64_t kAbandoned = 60;  // seconds
-  const Path directory = path_.has_parent_path() ? path_.parent_path() : Path(".");
-  RemoveTemporaries(directory, kAbandoned, path_.filename().string());
-  try {
-    File file = File::CreateNew(temporary_);
-    file.Write(content);
-    file.Sync();
-    file.Close();
-  } catch (...) {
-    unlink(temporary_.c_str());
-    throw;
+namespace syntra {
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";
+
+// A name that no other process takes: not one on another machine either, where ids of processes are
+// often the same.
+Path TemporaryBeside(const Path& path) {
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32 | random()) >> 1;  // fits ParseInt64
+  return fmt::format("{}{}{}", path.string(), kTemporary, number);
+}
+
+// A name for a new one, in a place that is cleared before: a full disk may need that.
+Path ClearedTemporaryBeside(const Path& path) {
+  RemoveTemporariesOf(path, std::chrono::minutes(1));
+  return TemporaryBeside(path);
+}
+
+// The name of the file that a temporary one of this name is meant for; empty if it is none.
+std::string_view TargetOf(std::string_view name) {
+  const size_t mark = name.rfind(kTemporary);
+  int64_t number = 0;
+  if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &number)) return {};
+  return name.substr(0, mark);
+}
+
+// Those meant for the file `target`; if it is empty, all.
+void RemoveTemporaries(const Path& directory, std::string_view target, std::chrono::seconds age) {
+  const int64_t seconds = age.count() > 0 ? age.count() : -1;
+  const int64_t newest = int64_t{1000000000} * (static_cast<int64_t>(std::time(nullptr)) - seconds);
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
+       entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    const std::string_view meant_for = TargetOf(name);
+    if (meant_for.empty() || (!target.empty() && meant_for != target)) continue;
+    if (ChangeTime(entry->path()) < newest) unlink(entry->path().c_str());
   }
 }
 
+}  // namespace
+
+StagedFile::StagedFile(const Path& path)
+    : temporary_(ClearedTemporaryBeside(path)), file_(File::CreateToReplace(path, temporary_)) {}
+
+StagedFile::StagedFile(const Path& path, std::string_view content) : StagedFile(path) {
+  file_.Write(content);
+  Finish();
+}
+
 StagedFile::StagedFile(StagedFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
+    : temporary_(std::exchange(other.temporary_, {})), file_(std::move(other.file_)) {}
 
 StagedFile::~StagedFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+void StagedFile::Write(std::span<const std::byte> bytes) { file_.Write(bytes); }
+
+void StagedFile::Finish() {
+  file_.Sync();
+  file_.Close();
+}
+
 void StagedFile::PutInPlace() {
-  RenameDurably(temporary_, path_);
+  RenameDurably(temporary_, file_.path());
   temporary_.clear();
+}
+
+void RemoveTemporariesIn(const Path& directory, std::chrono::seconds age) {
+  RemoveTemporaries(directory, {}, age);
+}
+
+void RemoveTemporariesOf(const Path& path, std::chrono::seconds age) {
+  const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
+  RemoveTemporaries(directory, path.filename().string(), age);
 }
 
 }  // namespace syntra

@@ -140,6 +140,8 @@ Conversion Convert(const Path& input, const Path& output, const ModelFormat& to,
   const ModelFormat& from = FormatOf(input);
   StoredModel model =
       average > 1 ? OpenAverage(input, average, tokenizer) : from.open(input, tokenizer);
+  const ErrorContext context(
+      [&] { return fmt::format("converting {} to {}", model.source, output.string()); });
   const Building building(final_path);
   to.write(model, building.path(), options);
   SyncDirectory(building.path());

@@ -7,6 +7,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 #include "run/failpoint.h"
 
@@ -38,7 +39,7 @@ RunContext::RunContext(const Config& config, const RankContext& rank, PassedPref
     CreateDirectories(directory.logs());
     for (const Path& place :
          {directory.root, directory.logs(), directory.predictions(), directory.submission()}) {
-      RemoveTemporaries(place);
+      RemoveTemporariesIn(place);
     }
     identity.run_id = RunIdOf(directory);
   }

@@ -17,6 +17,7 @@
 #include "base/direct_io.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/staged_file.h"
 #include "tests/base/child_process.h"
 #include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
@@ -114,9 +115,41 @@ TEST(File, MissingInodesAreNamed) {
   if (ended.code == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
   constexpr const char* kReason =
       "No space left on device: the file system has no inodes left for new files (df -i)";
-  EXPECT_TRUE(ended.err.starts_with("2 left\n1 left\n0 left\ncannot create ")) << ended.err;
+  EXPECT_TRUE(ended.err.starts_with("2 left\n1 left\n0 left\ncannot write ")) << ended.err;
   EXPECT_TRUE(ended.Says(fmt::format("cannot create directory {}/d: {}", disk.string(), kReason)))
       << ended.err;
+}
+
+// People know the name of the file, not that of the one that takes its place when it is complete;
+// only where that cannot be created, it tells in which directory something must change.
+TEST(File, ErrorsOfReplacementsNameTheFile) {
+  const Path disk = Scratch("small");
+  CreateDirectories(disk);
+  const Ended ended = RunInChild([&] {
+    if (!MayMount() || !MountSmallDisk(disk, "size=8k")) _exit(77);
+    const auto replace = [&](size_t bytes) {
+      try {
+        ReplaceFileDurably(disk / "log", std::string(bytes, 'x'));
+      } catch (const Error& error) {
+        PrintNote(fmt::format("{}: {}", static_cast<int>(error.code()), error.what()));
+      }
+    };
+    replace(1);
+    replace(9000);
+    for (const Path& path : ListDirectory(disk)) PrintNote(path.filename().string());
+    if (mount("none", disk.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) _exit(77);
+    replace(1);
+    _exit(0);
+  });
+  if (ended.code == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
+  const std::string log = (disk / "log").string();
+  const std::string expected = fmt::format(
+      "4: cannot write {0}: No space left on device; make room there, then start again\n"
+      "log\n"
+      "4: cannot write {0}: cannot create {0}.tmp-",
+      log);
+  EXPECT_TRUE(ended.err.starts_with(expected)) << ended.err;
+  EXPECT_TRUE(ended.err.ends_with(": Read-only file system\n")) << ended.err;
 }
 
 // Not an exception of the standard library, which would be taken for a bug.
@@ -277,16 +310,16 @@ TEST(File, TemporariesOfKilledProcessesAreRemoved) {
   for (const char* name : {"STATUS.tmp-12", "a.tmp-", "b.tmp-x", "STATUS", ".tmp-3"}) {
     ReplaceFileDurably(directory / name, "");
   }
-  RemoveTemporaries(directory, 3600);
+  RemoveTemporariesIn(directory, std::chrono::hours(1));
   EXPECT_TRUE(std::filesystem::exists(directory / "STATUS.tmp-12"));
-  RemoveTemporaries(directory);
+  RemoveTemporariesIn(directory);
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     left.push_back(entry.path().filename());
   }
   std::ranges::sort(left);
-  EXPECT_EQ(left, (std::vector<std::string>{"STATUS", "a.tmp-", "b.tmp-x"}));
-  RemoveTemporaries(directory / "none");
+  EXPECT_EQ(left, (std::vector<std::string>{".tmp-3", "STATUS", "a.tmp-", "b.tmp-x"}));
+  RemoveTemporariesIn(directory / "none");
   std::filesystem::remove_all(directory);
 }
 
@@ -309,6 +342,9 @@ TEST(File, AReplacedFileLosesWhatKilledProcessesLeftOfIt) {
   for (const Path& path : ListDirectory(directory)) left.push_back(path.filename());
   EXPECT_EQ(left, (std::vector<std::string>{"a.jsonl", "a.jsonl.tmp-", "a.jsonl.tmp-13",
                                             "b.jsonl.tmp-14"}));
+  RemoveTemporariesOf(directory / "a.jsonl");
+  EXPECT_FALSE(Exists(directory / "a.jsonl.tmp-13"));
+  EXPECT_TRUE(Exists(directory / "b.jsonl.tmp-14"));
   fs::remove_all(directory);
 }
 

@@ -70,6 +70,23 @@ TEST_F(Converted, ARunLeavesComesBackAndStartsAMixture) {
   EXPECT_EQ(Convert("c", "e", "safetensors").code, 0);
 }
 
+// What is named is what was asked for, not only the directory that was to become it.
+TEST_F(Converted, WhatDoesNotFitLeavesNothing) {
+  Train("a", {"train.steps=4"});
+  const Outcome outcome =
+      Run({"convert", "--input", Directory("a").string(), "--output", Directory("b").string(),
+           "--to", "safetensors"},
+          {.file_size_limit = 10000});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.Says("ulimit -f")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("\n  while converting " + Directory("a").string())) << outcome.err;
+  EXPECT_TRUE(outcome.Says(" to " + Directory("b").string() + "\n")) << outcome.err;
+  for (const Path& path : ListDirectory(scratch_)) {
+    EXPECT_FALSE(path.filename().string().starts_with(".b.tmp-")) << path;
+  }
+  EXPECT_FALSE(Exists(Directory("b")));
+}
+
 TEST_F(Converted, FieldsThatAreNotKnownAreNamed) {
   Train("a",
         {std::string("model.mixer=") + kSizes + "term { dot_product {} } } }", "train.steps=4"});
