@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 
 #include "base/file.h"
 #include "base/memory_limits.h"
@@ -42,5 +43,13 @@ bool Alive(pid_t process) {
   const size_t name_end = status.rfind(')');  // the state follows the name of the program
   return name_end == status.npos || status.compare(name_end, 3, ") Z") != 0;
 }
+
+std::optional<pid_t> ParseProcessId(std::string_view text) {
+  int64_t id = 0;
+  if (!ParseInt64(text, &id) || id <= 0 || id > std::numeric_limits<pid_t>::max()) return {};
+  return static_cast<pid_t>(id);
+}
+
+bool Abandoned(pid_t process) { return process == getpid() || !Alive(process); }
 
 }  // namespace syntra

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace syntra {
@@ -21,5 +23,12 @@ std::vector<std::string> CommandLineWords();
 // Whether the process has not ended yet. A zombie counts as ended; an orphan can stay one for ever
 // in a container whose init reaps no children.
 bool Alive(pid_t process);
+
+// The process whose id is `text`; nothing if that is no id.
+std::optional<pid_t> ParseProcessId(std::string_view text);
+
+// Whether nobody goes on with what `process` was making: it has ended, or is this process, which
+// makes one such thing at a time.
+bool Abandoned(pid_t process);
 
 }  // namespace syntra

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <exception>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +12,6 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "checkpoint/layout.h"
 
 namespace syntra {
@@ -22,22 +20,16 @@ namespace {
 // The parts of a name that OwnPath made.
 struct Leftover {
   std::string_view prefix, checkpoint;
-  int64_t process = 0;
-
-  // One save runs at a time in a process, so its own leftovers are stale too.
-  bool is_stale() const { return process == getpid() || !Alive(static_cast<pid_t>(process)); }
+  pid_t process;
 };
 
 std::optional<Leftover> ParseLeftover(std::string_view name) {
   for (const std::string_view prefix : {kBuildingPrefix, kTrashPrefix, kReplacedPrefix}) {
     const size_t dash = name.rfind('-');
     if (!name.starts_with(prefix) || dash < prefix.size()) continue;
-    Leftover found{prefix, name.substr(prefix.size(), dash - prefix.size())};
-    if (!ParseStepName(found.checkpoint) || !ParseInt64(name.substr(dash + 1), &found.process) ||
-        found.process <= 0 || found.process > std::numeric_limits<pid_t>::max()) {
-      continue;
-    }
-    return found;
+    const std::string_view checkpoint = name.substr(prefix.size(), dash - prefix.size());
+    const std::optional<pid_t> process = ParseProcessId(name.substr(dash + 1));
+    if (ParseStepName(checkpoint) && process) return Leftover{prefix, checkpoint, *process};
   }
   return std::nullopt;
 }
@@ -72,7 +64,7 @@ void RemoveLeftovers(const Path& root) noexcept {
       const Path checkpoint = root / found->checkpoint;
       if (found->prefix == kReplacedPrefix && !Exists(checkpoint)) {
         RenameDurably(root / name, checkpoint);
-      } else if (found->is_stale()) {
+      } else if (Abandoned(found->process)) {
         RemoveQuietly(root / name);
       }
     }

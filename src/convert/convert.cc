@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/directories_below.h"
 #include "base/error.h"
@@ -44,10 +45,9 @@ class Building {
   void RemoveAbandoned() const {
     for (const Path& path : ListDirectory(place_)) {
       const std::string name = path.filename().string();
-      int64_t process = 0;
-      if (!name.starts_with(prefix_) || !ParseInt64(name.substr(prefix_.size()), &process))
-        continue;
-      if (process == getpid() || !Alive(static_cast<pid_t>(process))) RemoveAll(path);
+      if (!name.starts_with(prefix_)) continue;
+      const std::optional<pid_t> process = ParseProcessId(name.substr(prefix_.size()));
+      if (process && Abandoned(*process)) RemoveAll(path);
     }
   }
 

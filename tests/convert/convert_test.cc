@@ -363,7 +363,9 @@ TEST_F(Converting, WhatAKilledConversionLeftIsRemoved) {
   };
   const Path abandoned = building("out", HostName(), ended);
   const Path kept[] = {building("out", HostName(), getppid()), building("other", HostName(), ended),
-                       building("out", "elsewhere", ended)};
+                       building("out", "elsewhere", ended),
+                       // No ids of processes.
+                       building("out", HostName(), 0), building("out", HostName(), -ended)};
   Convert(Synthesizer(""), scratch_ / "out", kHuggingFaceFormat);
   EXPECT_FALSE(Exists(abandoned));
   for (const Path& path : kept) EXPECT_TRUE(Exists(path)) << path;
