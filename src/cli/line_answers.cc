@@ -14,14 +14,8 @@
 namespace syntra {
 
 std::string TextFault(std::string_view line) {
-  switch (CheckText(line)) {
-    case RecordFault::kNone:
-      return "";
-    case RecordFault::kNulCharacter:
-      return "contains a NUL character";
-    default:
-      return "is not well-formed UTF-8";
-  }
+  const RecordFault fault = CheckText(line);
+  return fault == RecordFault::kNone ? "" : fmt::format("is bad: {}", ReasonOf(fault));
 }
 
 namespace {

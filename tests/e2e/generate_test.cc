@@ -54,13 +54,16 @@ TEST_F(Generate, LinesThatAreNoTextAreRefused) {
   const Outcome filled = Run({"generate", "--checkpoint", checkpoint},
                              {.input = "aa \xff <extra_id_0>\nba <extra_id_0>\n"});
   EXPECT_EQ(filled.code, 3);
-  EXPECT_TRUE(filled.Says("error: line 1 of the input is not well-formed UTF-8; an empty line"))
+  EXPECT_TRUE(
+      filled.Says("error: line 1 of the input is bad: text is not well-formed UTF-8; an "
+                  "empty line"))
       << filled.err;
   EXPECT_TRUE(filled.out.starts_with("\nba")) << filled.out;
   const Outcome scored = Run({"score", "--checkpoint", checkpoint},
                              {.input = "aa\tba\naa\tb" + std::string(1, '\0') + "a\n"});
   EXPECT_EQ(scored.code, 3);
-  EXPECT_TRUE(scored.Says("error: line 2 of the input contains a NUL character")) << scored.err;
+  EXPECT_TRUE(scored.Says("error: line 2 of the input is bad: text contains a NUL character"))
+      << scored.err;
 }
 
 // A line's answer does not follow from its neighbours, nor from how its bytes arrive.
