@@ -43,6 +43,7 @@ std::vector<std::string> AllGatherLines(Communicator& ranks, std::string_view li
 
 std::unique_ptr<Communicator> MakeCommunicator(int* argc, char*** argv) {
   const Launch launch = DetectLaunch([](const char* name) { return std::getenv(name); });
+  CheckConnection(launch);
   if (!launch.use_mpi) return std::make_unique<SelfCommunicator>();
   auto communicator = std::make_unique<MpiCommunicator>(argc, argv);
   CheckWorldSize(launch, communicator->size());

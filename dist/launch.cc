@@ -41,11 +41,7 @@ Launch DetectLaunch(const Environment& get) {
             .launcher = tasks ? "srun" : "a PMIx launcher"};
   }
   if (tasks > 1) {
-    Fail(
-        ExitCode::kConfig,
-        "srun started {} tasks without PMIx, so MPI cannot connect them; start the job with "
-        "\"srun --mpi=pmix ...\" (\"srun --mpi=list\" must show pmix) or with mpirun inside sbatch",
-        tasks);
+    return {.expected_ranks = tasks, .rank = Number(get("SLURM_PROCID")), .launcher = "srun"};
   }
   if (const int ranks = Number(get("PMI_SIZE")); ranks > 1) {
     return {.use_mpi = true,
@@ -54,6 +50,14 @@ Launch DetectLaunch(const Environment& get) {
             .launcher = "another MPI's launcher"};
   }
   return {};
+}
+
+void CheckConnection(const Launch& launch) {
+  if (launch.use_mpi || launch.expected_ranks <= 1) return;
+  Fail(ExitCode::kConfig,
+       "{} started {} tasks without PMIx, so MPI cannot connect them; start the job with \"srun "
+       "--mpi=pmix ...\" (\"srun --mpi=list\" must show pmix) or with mpirun inside sbatch",
+       launch.launcher, launch.expected_ranks);
 }
 
 void CheckWorldSize(const Launch& launch, int world_size) {

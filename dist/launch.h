@@ -10,7 +10,7 @@
 namespace syntra {
 
 struct Launch {
-  bool use_mpi = false;
+  bool use_mpi = false;    // MPI can connect the ranks
   int expected_ranks = 1;  // 0: the launcher does not say
   int rank = 0;            // as the launcher numbers them; 0 if it does not say
   // The launcher's directory for this job on this machine, which it removes when the job ends.
@@ -22,8 +22,10 @@ struct Launch {
 // `get` looks up an environment variable and returns null where there is none.
 using Environment = std::function<const char*(const char*)>;
 
-// Throws Error(kConfig) for an srun that gives Open MPI no way to connect its tasks.
 Launch DetectLaunch(const Environment& get);
+
+// Throws Error(kConfig) for an srun that gives Open MPI no way to connect its tasks.
+void CheckConnection(const Launch& launch);
 
 // Throws Error(kConfig) unless MPI found the ranks that the launcher started.
 void CheckWorldSize(const Launch& launch, int world_size);

@@ -2,19 +2,15 @@
 #include "cli/command.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "dist/launch.h"
 
 namespace syntra {
 
 std::string FullName(const CLI::App& app) {
   return app.get_parent() ? FullName(*app.get_parent()) + " " + app.get_name() : app.get_name();
-}
-
-CLI::App* AddCommand(CLI::App& parent, const Command& command) {
-  CLI::App* app = parent.add_subcommand(command.name, command.summary);
-  if (command.example) {
-    app->footer("Example:\n  " + FullName(*app) + " " + command.example);
-  }
-  return app;
 }
 
 CLI::Option* Repeatable(CLI::Option* option) {
@@ -24,12 +20,20 @@ CLI::Option* Repeatable(CLI::Option* option) {
       ->allow_extra_args(false);
 }
 
-Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts) {
+Action SetUpParts(CLI::App& app, const std::vector<Command>& parts) {
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& part : parts) {
-    CLI::App* inner = AddCommand(app, part);
-    actions.emplace_back(inner, part.set_up(*inner));
+    CLI::App* inner = app.add_subcommand(part.name, part.summary);
+    const std::string name = FullName(*inner);
+    if (part.example) inner->footer("Example:\n  " + name + " " + part.example);
+    Action action = part.set_up(*inner);
+    const auto any = [](const CLI::App*) { return true; };
+    const bool is_choice = !inner->get_subcommands(any).empty();
+    if (!is_choice && part.run_by == RunBy::kRankZero) {
+      action = [name, action] { return OnRankZero(name, action); };
+    }
+    actions.emplace_back(inner, std::move(action));
   }
   return [actions] {
     for (const auto& [inner, action] : actions) {
@@ -37,6 +41,16 @@ Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts) {
     }
     return ExitCode::kInternal;  // require_subcommand lets none through
   };
+}
+
+ExitCode OnRankZero(const std::string& name, const Action& work) {
+  const Launch launch = DetectLaunch([](const char* variable) { return std::getenv(variable); });
+  if (launch.rank > 0) return ExitCode::kDone;
+  if (launch.expected_ranks > 1) {
+    Log().warn("{} works in one process; {} started {}, and the others end at once", name,
+               launch.launcher, launch.expected_ranks);
+  }
+  return work();
 }
 
 }  // namespace syntra

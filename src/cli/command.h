@@ -3,8 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -18,6 +18,12 @@ namespace syntra {
 // The work of a command, which runs once the whole command line was found to be valid.
 using Action = std::function<ExitCode()>;
 
+// Which ranks of a job run a command.
+enum class RunBy {
+  kRankZero,  // the others end at once: they would do the same, and write the same files
+  kAllRanks,  // each knows its part
+};
+
 struct Command {
   const char* name;
   const char* summary;  // one sentence for --help: what the user gets
@@ -26,10 +32,8 @@ struct Command {
   Action (*set_up)(CLI::App& app);
   const char* example = nullptr;  // its arguments, for --help
   const char* elsewhere = "";     // names that other programs have for it, with spaces between them
+  RunBy run_by = RunBy::kRankZero;
 };
-
-// Makes the subcommand with its text for --help; `command.set_up` is still to be called.
-CLI::App* AddCommand(CLI::App& parent, const Command& command);
 
 // "syntra config show".
 std::string FullName(const CLI::App& app);
@@ -38,7 +42,11 @@ std::string FullName(const CLI::App& app);
 // arguments that follow. Its help says so.
 CLI::Option* Repeatable(CLI::Option* option);
 
-// For a command that is only a choice of inner commands.
-Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts);
+// For what is only a choice of inner commands.
+Action SetUpParts(CLI::App& app, const std::vector<Command>& parts);
+
+// Does `work` on rank 0 alone: on others nothing, and on 0 a warning says so. `name`: of what is
+// done, "syntra report".
+ExitCode OnRankZero(const std::string& name, const Action& work);
 
 }  // namespace syntra

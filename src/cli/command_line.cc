@@ -197,12 +197,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
       "\"syntra COMMAND --help\" describes a command; \"syntra config explain\" lists all "
       "fields.");
   root.set_version_flag("--version", std::string("syntra ") + Version());
-  root.require_subcommand(1);
-  std::vector<std::pair<CLI::App*, Action>> commands;
-  for (const Command& command : kCommands) {
-    CLI::App* app = AddCommand(root, command);
-    commands.emplace_back(app, command.set_up(*app));
-  }
+  const Action action = SetUpParts(root, {std::begin(kCommands), std::end(kCommands)});
   CheckValues(root);
   try {
     root.parse(argc, argv);
@@ -215,10 +210,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
         fmt::format("{}\nsee \"{} --help\"", UsageMessage(root, error), FullName(Chosen(root))));
     return ExitCode::kConfig;
   }
-  for (const auto& [app, action] : commands) {
-    if (app->parsed()) return RunReported(root, action);
-  }
-  return ExitCode::kInternal;  // require_subcommand lets none through
+  return RunReported(root, action);
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ Action SetUpShards(CLI::App& app) {
 Action SetUpInspect(CLI::App& app) {
   return SetUpParts(
       app, {{"attention", "Show which positions the layers of a model read, and how much of each",
-             SetUpInspectAttention},
+             SetUpInspectAttention, nullptr, "", RunBy::kAllRanks},
             {"data", "Show examples as text", SetUpInspectData},
             {"checkpoint", "List the tensors of a checkpoint", SetUpInspectCheckpoint},
             {"checkpoints", "List the checkpoints of a run and tell which are intact",

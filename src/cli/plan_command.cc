@@ -292,12 +292,14 @@ Action SetUpPlan(CLI::App& app) {
       ->excludes("--measure");
   return [options, form, cluster, measured, ops] {
     if (!measured->empty()) return Measure(*options, *measured);
-    if (cluster->nodes > 0) {
-      PredictOnCluster(*options, *cluster, form->json);
-    } else {
-      PlanHere(LoadForModel(*options), *form, *ops);
-    }
-    return ExitCode::kDone;
+    return OnRankZero("syntra plan", [&] {
+      if (cluster->nodes > 0) {
+        PredictOnCluster(*options, *cluster, form->json);
+      } else {
+        PlanHere(LoadForModel(*options), *form, *ops);
+      }
+      return ExitCode::kDone;
+    });
   };
 }
 

@@ -102,6 +102,34 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
   }
 }
 
+// Two that write the same file at once would spoil it.
+TEST(Cli, OneRankOfAJobDoesWhatOneProcessCanDo) {
+  const std::string preset = kPresets + "quickstart.textproto";
+  const std::string commands[] = {"config explain train.steps", "inspect memory " + preset,
+                                  "plan --json " + preset,
+                                  "tokenizer info " SYNTRA_SOURCE_DIR "/data/sample/spiece.model"};
+  const std::pair<std::string, std::string> launchers[] = {
+      {"mpirun", "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK="},
+      {"srun", "SLURM_STEP_NUM_TASKS=3 SLURM_PROCID="}};
+  for (const auto& [launcher, variables] : launchers) {
+    for (const std::string& command : commands) {
+      const Outcome first = RunShell(variables + "0 \"$syntra\" " + command);
+      EXPECT_EQ(first.code, 0) << first.err;
+      EXPECT_NE(first.out, "") << command;
+      EXPECT_EQ(std::ranges::count(first.err, '\n'), 1) << first.err;
+      EXPECT_TRUE(Has(first.err, " works in one process; " + launcher +
+                                     " started 3, and the others end at once"))
+          << first.err;
+      const Outcome second = RunShell(variables + "1 \"$syntra\" " + command);
+      EXPECT_EQ(second.code, 0) << command;
+      EXPECT_EQ(second.out + second.err, "") << command;
+    }
+    // Each describes the machine that it is on.
+    EXPECT_NE(RunShell(variables + "1 \"$syntra\" doctor").out, "") << launcher;
+  }
+  EXPECT_EQ(Syntra(commands[0]).err, "");
+}
+
 TEST(Cli, ConfigErrorsAreListedOnce) {
   const Outcome outcome = Syntra("config show --config " + kPresets +
                                  "t5_v1_0_small.textproto --set model.witdh=3 --set train.steps=0");

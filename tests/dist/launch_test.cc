@@ -56,11 +56,18 @@ TEST(Launch, SrunWithoutPmixIsExplained) {
   for (const bool pmi2 : {false, true}) {
     std::map<std::string, std::string> variables = {{"SLURM_STEP_NUM_TASKS", "2"}};
     if (pmi2) variables = {{"SLURM_STEP_NUM_TASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}};
-    const std::string error = ErrorOf([&] { Detect(variables); }, ExitCode::kConfig);
+    const std::string error =
+        ErrorOf([&] { CheckConnection(Detect(variables)); }, ExitCode::kConfig);
     EXPECT_NE(error.find("--mpi=pmix"), std::string::npos);
   }
   // One task needs no connection.
-  EXPECT_FALSE(Detect({{"SLURM_STEP_NUM_TASKS", "1"}}).use_mpi);
+  const Launch one = Detect({{"SLURM_STEP_NUM_TASKS", "1"}});
+  EXPECT_FALSE(one.use_mpi);
+  EXPECT_NO_THROW(CheckConnection(one));
+  // Which is which is known all the same.
+  const Launch second = Detect({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}});
+  EXPECT_EQ(second.rank, 1);
+  EXPECT_EQ(second.expected_ranks, 2);
 }
 
 TEST(Launch, LauncherOfAnotherMpiIsNoticed) {

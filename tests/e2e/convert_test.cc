@@ -73,10 +73,9 @@ TEST_F(Converted, ARunLeavesComesBackAndStartsAMixture) {
 // What is named is what was asked for, not only the directory that was to become it.
 TEST_F(Converted, WhatDoesNotFitLeavesNothing) {
   Train("a", {"train.steps=4"});
-  const Outcome outcome =
-      Run({"convert", "--input", Directory("a").string(), "--output", Directory("b").string(),
-           "--to", "safetensors"},
-          {.file_size_limit = 10000});
+  const Outcome outcome = Run({"convert", "--input", Directory("a").string(), "--output",
+                               Directory("b").string(), "--to", "safetensors"},
+                              {.file_size_limit = 10000});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
   EXPECT_TRUE(outcome.Says("ulimit -f")) << outcome.err;
   EXPECT_TRUE(outcome.Says("\n  while converting " + Directory("a").string())) << outcome.err;
@@ -85,6 +84,17 @@ TEST_F(Converted, WhatDoesNotFitLeavesNothing) {
     EXPECT_FALSE(path.filename().string().starts_with(".b.tmp-")) << path;
   }
   EXPECT_FALSE(Exists(Directory("b")));
+}
+
+TEST_F(Converted, OnceByTheRanksOfAJob) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  Train("a", {"train.steps=4"});
+  const Outcome outcome = Run({"convert", "--input", Directory("a").string(), "--output",
+                               Directory("b").string(), "--to", "safetensors"},
+                              {.ranks = 3});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 1) << outcome.out;
+  EXPECT_TRUE(outcome.Says("syntra convert works in one process; mpirun started 3")) << outcome.err;
 }
 
 TEST_F(Converted, FieldsThatAreNotKnownAreNamed) {
