@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/log.h"
 #include "base/utf8.h"
 
 namespace syntra {
@@ -24,12 +25,27 @@ bool TextStream::ReadMore() {
   end_ += count;
   at_end_ = count < block;
   if (at_start_) SkipByteOrderMark();
+  LookForLineEnds({buffer_.data() + end_ - count, count});
   return count > 0;
 }
 
 void TextStream::SkipByteOrderMark() {
   at_start_ = false;
   Take(unread().size() - WithoutByteOrderMark(unread(), path().string()).size());
+}
+
+void TextStream::LookForLineEnds(std::string_view more) {
+  if (has_newline_) return;
+  has_newline_ = more.find('\n') != more.npos;
+  if (!has_newline_ && !more.empty()) {
+    has_inner_return_ |= ends_in_return_ || more.find('\r') < more.size() - 1;
+    ends_in_return_ = more.ends_with('\r');
+  }
+  if (!at_end_ || has_newline_ || !has_inner_return_) return;
+  Log().warn(
+      "{}: it has carriage returns and no newline, so all of it is one line; if they are line ends "
+      "(as on old Macs), put newlines in their place: tr '\\r' '\\n'",
+      path().string());
 }
 
 }  // namespace syntra

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A buffered text file. Callers look at the unread bytes and take those that they have parsed. A
-// UTF-8 byte-order mark at the start of the (uncompressed) stream is skipped.
+// UTF-8 byte-order mark at the start of the (uncompressed) stream is skipped. The end of a file
+// whose only line ends are carriage returns, as on old Macs, logs a warning: all of it is one line.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +35,15 @@ class TextStream {
 
  private:
   void SkipByteOrderMark();
+  void LookForLineEnds(std::string_view more);
 
   std::unique_ptr<ByteSource> source_;
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;  // unread bytes in buffer_
   int64_t offset_ = 0;          // stream offset of begin_
   bool at_start_ = true, at_end_ = false;
+  bool has_newline_ = false;
+  bool ends_in_return_ = false, has_inner_return_ = false;  // of what was read before any newline
 };
 
 }  // namespace syntra

@@ -6,6 +6,8 @@
 
 #include "base/tfrecord.h"
 #include "data/line_reader.h"
+#include "data/text_stream.h"
+#include "tests/base/captured_log.h"
 #include "tests/base/error_of.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/read_records.h"
@@ -101,6 +103,34 @@ TEST(TextReader, GivesADocumentALine) {
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt", content)), expected);
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt.gz", Gzip(content))), expected);
   EXPECT_TRUE(ReadAll(WriteScratch(directory / "empty.txt", "")).empty());
+}
+
+// Where all of a file is one line, its author will have meant others. A carriage return among
+// lines, or at the end, says nothing.
+TEST(TextStream, WarnsOfLineEndsOfOldMacs) {
+  const Path directory = ScratchDirectory("line_ends");
+  const auto warnings = [&](const char* name, const std::string& content) {
+    const Path path = WriteScratch(directory / name, content);
+    const CapturedLog log;
+    TextStream stream(OpenByteSource(path));
+    while (stream.ReadMore()) {
+      if (!content.starts_with("keep")) stream.Take(stream.unread().size());
+    }
+    for (const std::string& warning : log.Warnings()) {
+      EXPECT_TRUE(warning.starts_with(path.string() + ": it has carriage returns and no newline"));
+    }
+    return log.Warnings().size();
+  };
+  const std::string long_line(kFirstBlockBytes - 1, 'a');
+  for (const std::string& macs : {"one\rtwo"s, "one\rtwo\r"s, "\rone"s, "keep\rit\r"s,
+                                  long_line + "\rb", long_line + "a\rb", long_line + "a\r\r"}) {
+    EXPECT_EQ(warnings("a.txt", macs), 1u) << macs.substr(0, 20);
+    EXPECT_EQ(warnings("a.txt.gz", Gzip(macs)), 1u) << macs.substr(0, 20);
+  }
+  for (const std::string& others : {""s, "one"s, "one\r"s, "one\r\n"s, "one\rtwo\n"s,
+                                    "one\ntwo\rthree"s, long_line + "\r", long_line + "\r\nb\rc"}) {
+    EXPECT_EQ(warnings("a.txt", others), 0u) << others.substr(0, 20);
+  }
 }
 
 constexpr std::string_view kMark = "\xEF\xBB\xBF";
