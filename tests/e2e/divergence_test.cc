@@ -3,6 +3,9 @@
 // times, to the bits of a run that was sent there by hand.
 #include <signal.h>
 
+#include <algorithm>
+#include <random>
+
 #include "base/text.h"
 #include "checkpoint/read.h"
 #include "tests/e2e/tiny_run.h"
@@ -162,6 +165,64 @@ TEST_F(Diverged, SpikesOfTheLossAreLoggedOrCounted) {
     // Whatever data it goes on with, its losses stand out.
     EXPECT_EQ(outcome.code, name == "COUNT" ? 6 : 0) << outcome.err;
   }
+}
+
+// Documents of 30 words of two letters, the first of which is one of the first `letters` of the
+// alphabet, and the second `ending`.
+std::string Documents(int count, int letters, char ending, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    std::string text;
+    for (int j = 0; j < 30; ++j) {
+      text += fmt::format(" {}{}", static_cast<char>('a' + random() % letters), ending);
+    }
+    lines += fmt::format("{{\"text\": \"{}\"}}\n", text.substr(1));
+  }
+  return lines;
+}
+
+// In the middle of a corpus of eight words there are a few documents of others. The losses of the
+// steps that meet them stand out by 9 deviations or more, those of others by less than 4. The
+// third such step is one too many.
+TEST_F(Diverged, TextThatStandsOutIsPassedOver) {
+  ReplaceFileDurably(training_, Documents(1000, 8, 'a', 1) + Documents(16, 26, 'c', 2) +
+                                    Documents(1000, 8, 'a', 3));
+  const Arguments settings{"train.steps=195",
+                           "train.batch_size=2",
+                           "train.micro_batch_size=2",
+                           "train.reduction=EXACT",
+                           "train.loss_spikes=COUNT",
+                           "train.max_skipped_steps=2",
+                           "optimizer.schedule.kind=CONSTANT",
+                           "optimizer.schedule.rate=0.005",
+                           "model.dropout=0",
+                           "model.attention_dropout=0",
+                           "checkpoint.every=60",
+                           "evaluation.every=0"};
+  Train("run", settings);
+  const std::string log = Log("run");
+  for (const int step : {171, 174, 190}) {
+    EXPECT_NE(log.find(fmt::format("step {}: the loss of ", step)), std::string::npos) << log;
+  }
+  EXPECT_NE(log.find("Going back from step 190 to step 120"), std::string::npos) << log;
+  EXPECT_EQ(NewestStep("run"), 195);
+  // The steps that were done again have read other text.
+  int64_t step = 0;
+  for (const Json& line : Metrics("run")) {
+    if (!line.contains("loss")) continue;
+    EXPECT_EQ(line.at("step"), ++step);
+    if (step == 171 || step == 174 || step == 190) {
+      EXPECT_LT(line.at("loss").get<double>(), 2.5) << step;
+    }
+  }
+  EXPECT_EQ(step, 195);
+
+  Arguments without = settings;
+  without.emplace_back("train.max_rollbacks=0");
+  const Outcome outcome = Run(Pretrain("without", without));
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(outcome.Says("3 of the last 100 steps")) << outcome.err;
 }
 
 }  // namespace
