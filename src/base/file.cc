@@ -29,17 +29,42 @@ std::optional<FreeDisk> FindFreeDisk(const Path& path) {
   return free;
 }
 
-// Why something could not be done to `path`; names a limit that the system's text does not name.
+// What helps where something could not be done to `path` for this reason; "" if the reason says it.
+std::string Remedy(int error_number, const Path& path) {
+  switch (error_number) {
+    case ENOSPC: {
+      const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
+      const std::optional<FreeDisk> free = FindFreeDisk(directory);
+      // The system's text is about space.
+      if (free && free->files && *free->files <= 0) {
+        return ": the file system has no inodes left for new files (df -i); remove some files";
+      }
+      return "; make room there, then start again";
+    }
+    case EDQUOT:
+      return "; make room there, then start again";
+    case EFBIG:
+      return ": the limit on file sizes (ulimit -f)";
+    case EMFILE:
+      return "; allow the process more (ulimit -n)";
+    case EACCES:
+    case EPERM:
+      return "; change its rights or those of its directory, or name another";
+    case EROFS:
+      return "; name another place, or mount this one for writing";
+    case ENAMETOOLONG:
+      return "; choose a shorter one";
+    case EIO:
+      return "; the disk or the file server fails (dmesg may say more)";
+    case ESTALE:
+      return "; the file server no longer knows it; start again when it is there";
+    default:
+      return "";
+  }
+}
+
 std::string Reason(int error_number, const Path& path) {
-  std::string text = SystemErrorText(error_number);
-  if (error_number == EFBIG) return text + ": the limit on file sizes (ulimit -f)";
-  if (error_number == EDQUOT) return text + "; make room there, then start again";
-  if (error_number != ENOSPC) return text;
-  const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
-  const std::optional<FreeDisk> free = FindFreeDisk(directory);
-  if (!free || !free->files || *free->files > 0)
-    return text + "; make room there, then start again";
-  return text + ": the file system has no inodes left for new files (df -i); remove some files";
+  return SystemErrorText(error_number) + Remedy(error_number, path);
 }
 
 [[noreturn]] void FailSystem(const char* action, const Path& path, int error_number = errno,
@@ -151,8 +176,9 @@ File File::CreateNew(const Path& path) {
 File File::CreateToReplace(const Path& target, const Path& temporary) {
   const int descriptor = Open(temporary, O_WRONLY | O_CREAT | O_EXCL);
   if (descriptor >= 0) return {target, descriptor};
-  const std::string action = fmt::format("write {}: cannot create", target.string());
-  FailSystem(action.c_str(), temporary);
+  const int error_number = errno;
+  FailSystem(fmt::format("write {}: cannot create", target.string()).c_str(), temporary,
+             error_number);
 }
 
 File File::OpenForAppend(const Path& path) {
@@ -405,7 +431,10 @@ void SyncDirectory(const Path& path) {
 }
 
 void RenameDurably(const Path& from, const Path& to) {
-  if (rename(from.c_str(), to.c_str()) != 0) FailSystem("rename to", to);
+  if (rename(from.c_str(), to.c_str()) != 0) {
+    const int error_number = errno;
+    FailSystem(fmt::format("rename {} to", from.string()).c_str(), to, error_number);
+  }
   SyncDirectory(to.parent_path());
 }
 

@@ -46,6 +46,10 @@ bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
 [[noreturn]] void FailAllRejected(const Path& root, const std::vector<Rejected>& rejected) {
   std::string list;
   for (const Rejected& bad : rejected) list += fmt::format("\n- {}", bad.reason);
+  if (!rejected.empty() && std::ranges::none_of(rejected, &Rejected::damaged)) {
+    Fail(ExitCode::kResources, "no checkpoint in {} can be read, and they may all be good:{}",
+         root.string(), list);
+  }
   Fail(
       ExitCode::kCheckpoint,
       "no usable checkpoint in {}; restore one (a run in another directory starts from scratch):{}",

@@ -119,6 +119,7 @@ std::optional<CheckpointSummary> NewestSummary(const Path& root) {
   std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
   std::ranges::reverse(checkpoints);
   std::vector<std::string> reasons;
+  ExitCode code = ExitCode::kResources;  // none can be read
   for (const CheckpointRef& checkpoint : checkpoints) {
     try {
       return CheckpointSummary{checkpoint.path, ReadManifest(checkpoint.path).info};
@@ -126,11 +127,11 @@ std::optional<CheckpointSummary> NewestSummary(const Path& root) {
       throw;
     } catch (const Error& error) {
       reasons.push_back(fmt::format("{}: {}", checkpoint.path.string(), error.what()));
+      if (error.code() == ExitCode::kCheckpoint) code = ExitCode::kCheckpoint;
     }
   }
   if (reasons.empty()) return std::nullopt;
-  Fail(ExitCode::kCheckpoint, "no usable checkpoint in {}:\n- {}", root.string(),
-       Join(reasons, "\n- "));
+  Fail(code, "no usable checkpoint in {}:\n- {}", root.string(), Join(reasons, "\n- "));
 }
 
 bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest) {

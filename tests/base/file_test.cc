@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -40,6 +41,34 @@ TEST(File, ErrorsNamePathAndReason) {
   const std::string error =
       ErrorOf([&] { ReadWholeFile("/nonexistent/file"); }, ExitCode::kResources);
   EXPECT_EQ(error, "cannot read /nonexistent/file: No such file or directory");
+}
+
+// Where the system's text leaves open what helps, the error says it.
+TEST(File, ErrorsSayWhatHelps) {
+  const Path directory = Scratch("remedies");
+  CreateDirectories(directory);
+  const Path name = directory / std::string(300, 'x');
+  EXPECT_EQ(ErrorOf([&] { ReadWholeFile(name); }, ExitCode::kResources),
+            fmt::format("cannot read {}: File name too long; choose a shorter one", name.string()));
+  ReplaceFileDurably(directory / "a", "x");
+  const Ended ended = RunInChild([&] {
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0) _exit(1);
+    try {
+      ReadWholeFile(directory / "a", 9, ExitCode::kData);
+    } catch (const Error& error) {
+      PrintNote(error.what());
+      _exit(static_cast<int>(error.code()));
+    }
+  });
+  EXPECT_EQ(ended.code, static_cast<int>(ExitCode::kResources));
+  EXPECT_EQ(ended.err, fmt::format("cannot read {}/a: Too many open files; allow the process more "
+                                   "(ulimit -n)\n",
+                                   directory.string()));
+  CreateDirectories(directory / "full/inside");
+  const Path from = directory / "a", to = directory / "full";
+  EXPECT_EQ(ErrorOf([&] { RenameDurably(from, to); }, ExitCode::kResources),
+            fmt::format("cannot rename {} to {}: Is a directory", from.string(), to.string()));
 }
 
 // Where the user names the file, it is not the machine that lacks something.
@@ -149,7 +178,9 @@ TEST(File, ErrorsOfReplacementsNameTheFile) {
       "4: cannot write {0}: cannot create {0}.tmp-",
       log);
   EXPECT_TRUE(ended.err.starts_with(expected)) << ended.err;
-  EXPECT_TRUE(ended.err.ends_with(": Read-only file system\n")) << ended.err;
+  EXPECT_TRUE(ended.err.ends_with(
+      ": Read-only file system; name another place, or mount this one for writing\n"))
+      << ended.err;
 }
 
 // Not an exception of the standard library, which would be taken for a bug.

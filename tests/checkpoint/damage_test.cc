@@ -193,7 +193,12 @@ TEST_F(Damage, WhatCannotBeReadIsAnErrorForReaders) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &two_more), 0);
   const std::string error =
       ErrorOf([&] { FindNewestValid(root_, Recovery::kReadOnly); }, ExitCode::kResources);
+  const std::string of_run =
+      ErrorOf([&] { FindNewestValid(root_, Recovery::kSetAside); }, ExitCode::kResources);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(of_run, AllOf(HasSubstr("no checkpoint in " + root_.string() + " can be read"),
+                            HasSubstr(StepName(20)), HasSubstr(StepName(10)),
+                            HasSubstr("Too many open files; allow the process more")));
   EXPECT_THAT(error, AllOf(HasSubstr("Too many open files"),
                            HasSubstr("or name an older checkpoint than " + StepName(20))));
   EXPECT_EQ(NewestStep(root_, Recovery::kReadOnly), 20);
