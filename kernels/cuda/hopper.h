@@ -5,11 +5,12 @@
 //
 // Copies and products access shared memory by another way than the threads do (PTX ISA, "async
 // proxy"), and later than the instruction that starts them. They are ordered by:
-//   a copy after earlier accesses of its target: a barrier at which the accessing threads arrive
-//     and for which the copying thread waits;
+//   a copy after products that read its target: a wait for the products, then a barrier at which
+//     their threads arrive and for which the copying thread waits;
 //   reads after a copy: a wait for the barrier at which it arrives;
 //   writes after a product that reads the same memory or registers: a wait for the product;
-//   a copy or product after writes by threads: FenceAsync in each of these threads, then a barrier.
+//   a copy after accesses of its target by threads, even reads, and a product after writes by
+//     threads: FenceAsync in each of these threads, then a barrier.
 #pragma once
 
 #include <cstdlib>

@@ -126,16 +126,17 @@ std::string PlaceOf(uintptr_t address) {
                        write ? "writes" : "reads", PlaceOf(address)));
 }
 
-// Whether a thread of this block has written at this moment and not fenced since.
-bool Unfenced(Moment write) {
-  return write >= the_state.block && (write & kAsync) == 0 &&
-         write >= the_state.fenced[ThreadOf(write)];
+[[gnu::cold]] void ReportUnfenced(const char* did, uintptr_t address, Moment before) {
+  const Aside aside;
+  Complain(fmt::format("{} starts an asynchronous access of what {} {} without a fence, {}",
+                       NameOf(the_state.now), NameOf(before), did, PlaceOf(address)));
 }
 
-[[gnu::cold]] void ReportUnfenced(uintptr_t address, Moment write) {
-  const Aside aside;
-  Complain(fmt::format("{} starts an asynchronous access of what {} wrote without a fence, {}",
-                       NameOf(the_state.now), NameOf(write), PlaceOf(address)));
+// Reports an access that starts asynchronously, if a thread of this block has accessed the same at
+// the moment `before` and not fenced since.
+void CheckFence(const char* did, uintptr_t address, Moment before, Moment now) {
+  if ((now & kAsync) == 0 || (before & kAsync) != 0 || before < the_state.block) return;
+  if (before >= the_state.fenced[ThreadOf(before)]) ReportUnfenced(did, address, before);
 }
 
 [[gnu::noinline]] Page* FindPage(uintptr_t number) {
@@ -157,10 +158,11 @@ Page* PageOf(uintptr_t number) {
   const Aside aside;
   the_state.reads[&cell].push_back(now);
 }
-[[gnu::noinline]] void CheckKeptReads(const Cell& cell, uintptr_t address) {
+[[gnu::noinline]] void CheckKeptReads(const Cell& cell, uintptr_t address, Moment now) {
   const Aside aside;
   for (const Moment read : the_state.reads[&cell]) {
-    if (Concurrent(read, the_state.now, true)) Report("a read and a write", address, read);
+    CheckFence("read", address, read, now);
+    if (Concurrent(read, now, true)) Report("a read and a write", address, read);
   }
   the_state.reads.erase(&cell);
 }
@@ -179,8 +181,9 @@ void NoteRead(Cell& cell, Moment now, bool shared) {
 }
 
 void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
-  if (shared && the_state.known != nullptr) CheckKeptReads(cell, address);
+  if (shared && the_state.known != nullptr) CheckKeptReads(cell, address, now);
   for (const Moment read : cell.reads) {
+    CheckFence("read", address, read, now);
     if (Concurrent(read, now, shared)) Report("a read and a write", address, read);
   }
   cell.write = now;
@@ -203,7 +206,7 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
       ReportForbidden(i * kCellBytes, write);
       continue;
     }
-    if ((now & kAsync) != 0 && Unfenced(cell.write)) ReportUnfenced(i * kCellBytes, cell.write);
+    CheckFence("wrote", i * kCellBytes, cell.write, now);
     if (Concurrent(cell.write, now, shared)) {
       Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write);
     }

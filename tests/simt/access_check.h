@@ -4,7 +4,8 @@
 //     Barriers of the block order its threads, barriers of a warp its lanes, barriers in shared
 //     memory those who arrive before those who wait (Clock), and nothing the blocks of a grid.
 //     Shuffles, matrix loads and products order nothing. Atomics are not checked;
-//   asynchronous accesses of shared memory that a thread has written and not fenced;
+//   asynchronous accesses of shared memory that a thread has written and not fenced, and
+//     asynchronous writes of what a thread has read and not fenced;
 //   accesses to memory that is Forbidden.
 // Kernel sources are compiled with the instrumentation of the thread sanitizer. access_check.cc
 // implements its callbacks instead of the sanitizer's run-time library.
@@ -43,8 +44,8 @@ void Leave();
 // Reports an access of the running thread by code that is not instrumented.
 void Note(const void* at, size_t bytes, bool write);
 // Reports one that the running thread has started and that is made asynchronously, by a copy of a
-// tile or by a product (kernels/cuda/hopper.h). It does not see what threads have written since
-// their last FenceAsync.
+// tile or by a product (kernels/cuda/hopper.h). It may come before what threads have written, and a
+// write before what they have read, since their last FenceAsync.
 void NoteAsync(const void* at, size_t bytes, bool write);
 void FenceAsync();
 

@@ -180,6 +180,40 @@ __global__ void CopyTileTo(BFloat16* to, const TensorMap __grid_constant__ map, 
   }
 }
 
+// Copies a tile over another one that threads have read. `fenced`: each has called FenceAsync.
+__global__ void CopyTwice(BFloat16* to, const TensorMap __grid_constant__ map, bool fenced) {
+  auto& shared = Shared<OneTile>();
+  if (ThreadIndex() == 0) {
+    MakeBarrier(shared.full, 1);
+    FenceAsync();
+  }
+  SyncThreads();
+  for (int round = 0; round < 2; ++round) {
+    if (ThreadIndex() == 0) {
+      ArriveExpecting(shared.full, sizeof(shared.elements));
+      CopyTileAsync(shared.elements, map, 0, 0, round, shared.full);
+    }
+    WaitFor(shared.full, round);
+    to[round * kWarp + LaneIndex()] = shared.elements[LaneIndex()];
+    if (fenced) FenceAsync();
+    SyncThreads();
+  }
+}
+
+std::string ComplaintsOfCopies(bool fenced) {
+  constexpr int kTiles = 2;
+  std::vector<Line<BFloat16>> lines(kTiles * kSide * kSide / kEight);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::ranges::fill(lines[i].element, ToBFloat16(i < lines.size() / kTiles ? 1.0f : 2.0f));
+  }
+  std::vector<BFloat16> to(kTiles * kWarp);
+  Launch(KernelArguments{}, {1, kWarp, sizeof(OneTile)}, CopyTwice, to.data(),
+         MapTiles({lines[0].element, kTiles, kSide, kSide, kSide}, kSide), fenced);
+  EXPECT_EQ(ToFloat(to.front()), 1.0f);
+  EXPECT_EQ(ToFloat(to.back()), 2.0f);
+  return simt::TakeComplaints();
+}
+
 struct Outcome {
   bool right;
   std::string complaints;
@@ -261,6 +295,8 @@ TEST(Hopper, TilesAreZeroBesideTheTensor) {
 
 TEST(Hopper, BarriersInSharedMemoryOrderIt) { EXPECT_EQ(ComplaintsOfHandover(true), ""); }
 
+TEST(Hopper, TilesThatThreadsHaveReadAreOverwritten) { EXPECT_EQ(ComplaintsOfCopies(true), ""); }
+
 class FaultsOnHopper : public testing::Test {
  protected:
   void SetUp() override {
@@ -296,10 +332,13 @@ TEST_F(FaultsOnHopper, BarriersThatExpectOtherBytesAreNamed) {
   ExpectComplaint(Fault::kManyBytes, "129 for a phase of a barrier in shared memory");
 }
 
-TEST_F(FaultsOnHopper, ProductsWithoutTheirFencesAreNamed) {
+TEST_F(FaultsOnHopper, MissingFencesAreNamed) {
   ExpectComplaint(Fault::kNoProductFence, "computes a product without a fence");
   ExpectComplaint(Fault::kNoFence, "what block 0 thread 0 wrote without a fence");
   ExpectComplaint(Fault::kNoBarrierFence, "what block 0 thread 0 wrote without a fence");
+  const std::string complaints = ComplaintsOfCopies(false);
+  EXPECT_NE(complaints.find("what block 0 thread 0 read without a fence"), std::string::npos)
+      << complaints;
 }
 
 TEST_F(FaultsOnHopper, ProductsThatNobodyWaitedForAreNotThere) {

@@ -338,6 +338,7 @@ class KeyBlock {
     for (Fragment& fragment : d_values_) fragment = {};
     while (tiles_.Find(place_)) {
       if (any) AddTile(memory_.stages[tiles_.stage()]);
+      FenceAsync();  // the next copy overwrites a and b, which the lanes have read
       tiles_.Release();
     }
     const Backward<BFloat16>& call = work_.call;
