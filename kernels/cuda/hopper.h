@@ -139,10 +139,10 @@ __device__ __forceinline__ void FenceAsync() {
 }
 
 // Starts to copy a tile of a mapped tensor to shared memory, to a multiple of 1024 bytes. `column`
-// is a multiple of eight, which no document demands: on an H200 any other is an illegal
-// instruction. Elements outside the tensor become zero. Row r of the tile is at byte 128 r, and its
-// sixteen bytes p are in the place of its sixteen bytes p ^ r % 8. One thread calls it; the copy
-// arrives at the barrier.
+// is a multiple of eight, since tiles begin at multiples of 16 bytes (PTX ISA, tiled mode, bounding
+// box): on an H200 any other is an illegal instruction. Elements outside the tensor become zero.
+// Row r of the tile is at byte 128 r, and its sixteen bytes p are in the place of its sixteen bytes
+// p ^ r % 8. One thread calls it; the copy arrives at the barrier.
 __device__ __forceinline__ void CopyTileAsync(BFloat16* to, const TensorMap& map, int column,
                                               int row, int64_t example, Barrier& barrier) {
   asm volatile(
@@ -282,9 +282,13 @@ inline void Arrive(Barrier& barrier) { simt::Arrive(&barrier, 0); }
 inline void ArriveExpecting(Barrier& barrier, int bytes) { simt::Arrive(&barrier, bytes); }
 inline void WaitFor(Barrier& barrier, int parity) { simt::WaitFor(&barrier, parity); }
 template <int kCount>
-void GetRegisters() {}
+void GetRegisters() {
+  simt::SetRegisters(kCount, true);
+}
 template <int kCount>
-void GiveRegisters() {}
+void GiveRegisters() {
+  simt::SetRegisters(kCount, false);
+}
 inline void FenceAsync() { simt::FenceAsync(); }
 inline void CopyTileAsync(BFloat16* to, const TensorMap& map, int column, int row, int64_t example,
                           Barrier& barrier) {

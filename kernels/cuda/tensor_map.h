@@ -24,7 +24,7 @@ struct MappedTensor {
 };
 
 // A map of a tensor whose tiles have `tile_rows` <= 256 rows. The tensor begins at a multiple of 16
-// bytes, and so do its rows. Throws Error(kResources) if the driver refuses it.
+// bytes, and so do its rows. Throws Error(kInternal) if the driver refuses it.
 TensorMap MapTiles(const MappedTensor& tensor, int tile_rows);
 
 }  // namespace syntra::gpu

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "tests/simt/access_check.h"
 #include "tests/simt/simt.h"
@@ -64,6 +65,7 @@ struct Lane {
   int64_t group = 0;  // of its next product
   int64_t count = 0;  // of its products
   bool fenced = false;
+  int registers = 0;  // that it may use
 };
 
 // Of the running block.
@@ -159,8 +161,21 @@ void WaitFor(void* barrier, int parity) {
 
 void FenceAsync() { access_check::FenceAsync(); }
 
-// Of a tile's first column, in bytes. No document says so, but in this layout an H200 takes any
-// other for an illegal instruction.
+// Registers come in eights (PTX ISA, setmaxnreg).
+constexpr int kRegisterStep = 8, kFewestRegisters = 24, kMostRegisters = 256;
+
+void SetRegisters(int count, bool more) {
+  int& registers = TheLane().registers;
+  const bool possible =
+      count % kRegisterStep == 0 && count >= kFewestRegisters && count <= kMostRegisters;
+  if (!possible || (more ? count < registers : count > registers)) {
+    Complain(fmt::format("thread {} has {} registers and asks for {} {}", ThreadIndex(), registers,
+                         more ? "up to" : "down to", count));
+  }
+  registers = count;
+}
+
+// Of a tile's first column, in bytes (PTX ISA, tiled mode, bounding box).
 constexpr int kCopyAlignment = 16;
 
 void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, void* barrier) {
@@ -318,6 +333,14 @@ void Finish(Lane& lane) {
   std::erase_if(lane.sums, [&](const Sums& sums) { return sums.registers == product.sums; });
 }
 
+// The registers of a thread if one block has a multiprocessor. That has four quarters, to which
+// warps go by turns, with 512 registers for each lane.
+int RegistersAtStart(int threads) {
+  constexpr int kQuarters = 4, kOfLane = 512;
+  const int registers = kOfLane / DivideUp(threads, kQuarters * kWarp);
+  return std::min(registers, kMostRegisters - 1) / kRegisterStep * kRegisterStep;
+}
+
 }  // namespace
 
 void FenceProducts() { TheLane().fenced = true; }
@@ -361,20 +384,31 @@ namespace hopper {
 
 void StartBlock(int threads) {
   the_block.barriers.clear();
-  the_block.lanes.assign(threads, {});
+  the_block.lanes.assign(threads, {.registers = RegistersAtStart(threads)});
 }
 
 void EndBlock() {
   for (const auto& [address, barrier] : the_block.barriers) {
     if (!barrier.copies.empty()) Complain("nobody waited for a copy of a tile");
   }
-  for (size_t i = 0; i < the_block.lanes.size(); ++i) {
-    const Lane& lane = the_block.lanes[i];
+  const auto threads = static_cast<int>(the_block.lanes.size());
+  int registers = 0;
+  for (const Lane& lane : the_block.lanes) registers += lane.registers;
+  if (const int all = threads * RegistersAtStart(threads); registers > all) {
+    Complain(fmt::format("a block of {} registers asks for {}", all, registers));
+  }
+  for (int i = 0; i < threads; ++i) {
+    const Lane &lane = the_block.lanes[i],
+               &first = the_block.lanes[i / (kGroupWarps * kWarp) * kGroupWarps * kWarp];
+    if (lane.registers != first.registers) {
+      Complain(fmt::format("thread {} sets other registers than its warpgroup", i));
+      return;
+    }
     if (!lane.products.empty()) {
       Complain(
           fmt::format("thread {} never waited for {} of its products", i, lane.products.size()));
     }
-    if (lane.count != the_block.lanes[i / (kGroupWarps * kWarp) * kGroupWarps * kWarp].count) {
+    if (lane.count != first.count) {
       Complain(fmt::format("thread {} computes other products than its warpgroup", i));
       return;
     }

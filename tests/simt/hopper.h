@@ -7,7 +7,8 @@
 //     sums are NaN.
 // The simulation reports barriers that expect fewer bytes than arrive, registers that are written
 // while a product uses them, products without a fence, warps of a warpgroup that compute different
-// products, and, through access_check.h, memory that threads have written without FenceAsync.
+// products, registers that a block does not have, and, through access_check.h, memory that threads
+// have accessed without FenceAsync.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,10 @@ void MakeBarrier(void* barrier, int arrivals);
 void Arrive(void* barrier, int64_t expected_bytes);
 void WaitFor(void* barrier, int parity);
 void FenceAsync();
+
+// Sets the number of the running thread's registers, `more` than it has or fewer. All threads of a
+// warpgroup set the same. They start with as many as one block on a multiprocessor can have.
+void SetRegisters(int count, bool more);
 
 // A tensor in tiles of 64 columns.
 struct MappedTiles {
@@ -61,7 +66,7 @@ void WaitForProducts(int left);
 
 namespace hopper {
 // Call these before and after the threads of a block run. EndBlock reports what was never waited
-// for.
+// for, and more registers than the block has.
 void StartBlock(int threads);
 void EndBlock();
 }  // namespace hopper

@@ -214,6 +214,24 @@ std::string ComplaintsOfCopies(bool fenced) {
   return simt::TakeComplaints();
 }
 
+// Two warpgroups get registers that a third one gives back. Of the first, only so many `warps` do.
+constexpr int kGettingWarps = 2 * kProductWarps;
+template <int kGet, int kGive>
+__global__ void ShareRegisters(int warps) {
+  if (WarpIndex() >= kGettingWarps) {
+    GiveRegisters<kGive>();
+  } else if (WarpIndex() < warps || WarpIndex() >= kProductWarps) {
+    GetRegisters<kGet>();
+  }
+}
+
+template <int kGet, int kGive>
+std::string ComplaintsOfRegisters(int warps = kProductWarps) {
+  Launch(KernelArguments{}, {1, (kGettingWarps + kProductWarps) * kWarp},
+         ShareRegisters<kGet, kGive>, warps);
+  return simt::TakeComplaints();
+}
+
 struct Outcome {
   bool right;
   std::string complaints;
@@ -296,6 +314,30 @@ TEST(Hopper, TilesAreZeroBesideTheTensor) {
 TEST(Hopper, BarriersInSharedMemoryOrderIt) { EXPECT_EQ(ComplaintsOfHandover(true), ""); }
 
 TEST(Hopper, TilesThatThreadsHaveReadAreOverwritten) { EXPECT_EQ(ComplaintsOfCopies(true), ""); }
+
+TEST(Hopper, MapsThatTheDriverRefusesAreRefused) {
+  const std::vector<Line<BFloat16>> lines(kSide * kSide / kEight);
+  const BFloat16* from = lines[0].element;
+  EXPECT_NO_THROW(MapTiles({from + kEight, 1, kSide - 1, kSide - kEight, kSide}, 256));
+  EXPECT_THROW(MapTiles({from + 4, 1, kSide - 1, kSide - kEight, kSide}, kSide), Error);
+  EXPECT_THROW(MapTiles({from, 1, kSide, kSide - 4, kSide - 4}, kSide), Error);
+  EXPECT_THROW(MapTiles({from, 1, kSide, kSide, kSide}, 257), Error);
+  EXPECT_THROW(MapTiles({from, 1, int64_t{1} << 34, kSide, kSide}, kSide), Error);
+}
+
+// One block of 384 threads has 168 registers for each.
+TEST(Hopper, WarpgroupsShareTheRegistersOfTheirBlock) {
+  EXPECT_EQ((ComplaintsOfRegisters<240, 24>()), "");
+  EXPECT_EQ((ComplaintsOfRegisters<232, 40>()), "");
+  const auto expect = [](const std::string& complaints, const char* what) {
+    EXPECT_NE(complaints.find(what), std::string::npos) << complaints;
+  };
+  expect(ComplaintsOfRegisters<240, 32>(), "a block of 64512 registers asks for 65536");
+  expect(ComplaintsOfRegisters<160, 24>(), "has 168 registers and asks for up to 160");
+  expect(ComplaintsOfRegisters<236, 24>(), "has 168 registers and asks for up to 236");
+  expect(ComplaintsOfRegisters<240, 16>(), "has 168 registers and asks for down to 16");
+  expect(ComplaintsOfRegisters<232, 40>(1), "thread 32 sets other registers than its warpgroup");
+}
 
 class FaultsOnHopper : public testing::Test {
  protected:

@@ -383,8 +383,8 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
                          grid.shared_bytes, the_world.most_shared_bytes));
     return;
   }
-  if (grid.blocks < 1 || grid.threads < 1 || grid.threads > kMostThreads ||
-      grid.threads % kWarp != 0) {
+  if (grid.blocks < 1 || grid.blocks > INT32_MAX || grid.threads < 1 ||
+      grid.threads > kMostThreads || grid.threads % kWarp != 0) {
     Complain(fmt::format("a grid of {} blocks of {} threads", grid.blocks, grid.threads));
     return;
   }
