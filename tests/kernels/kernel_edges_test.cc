@@ -12,6 +12,7 @@
 #include "core/buffer.h"
 #include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
+#include "kernels/bit_mask.h"
 #include "kernels/op.h"
 #include "tests/kernels/tested.h"
 
@@ -257,6 +258,46 @@ TEST(MatmulRelu, OfNanIsNan) {
       }
     }
   }
+}
+
+// So many tiles that each block of Hopper's kernel gets several, of more pieces than its ring
+// holds. Sums of a few ones are exact.
+TEST(MatmulRelu, OfManyTilesIsExact) {
+  if (IsSimulated()) GTEST_SKIP() << "would take minutes";
+  constexpr int64_t kRows = 2176, kInner = 456, kColumns = 2048;
+  const auto one = [](int64_t i) { return static_cast<float>(i % 89 % 3 - 1); };
+  const TensorType a{DType::kBF16, {kRows, kInner}}, b{DType::kF32, {kInner, kColumns}};
+  const TensorType transposed{DType::kF32, {kColumns, kInner}};
+  const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}, {"dtype", "bf16"}};
+  const Attributes turned = {{"transpose_a", false}, {"transpose_b", true}, {"dtype", "bf16"}};
+  Operands inputs({a, b});
+  for (int64_t i = 0; i < a.shape.size(); ++i) inputs.As<BFloat16>(0)[i] = ToBFloat16(one(i));
+  for (int64_t i = 0; i < b.shape.size(); ++i) inputs.As<float>(1)[i] = one(7 * i + i / kColumns);
+  std::vector<float> expected(kRows * kColumns);
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t k = 0; k < kInner; ++k) {
+      const float factor = ToFloat(inputs.As<BFloat16>(0)[i * kInner + k]);
+      for (int64_t j = 0; j < kColumns; ++j) {
+        expected[i * kColumns + j] += factor * inputs.As<float>(1)[k * kColumns + j];
+      }
+    }
+  }
+  ASSERT_LE(*std::ranges::max_element(expected), 256.0f);  // what bf16 holds exactly
+  for (float& sum : expected) sum = std::max(sum, 0.0f);
+  Operands outputs = OutputsOf("matmul_relu", plain, {a, b}, inputs);
+  EXPECT_EQ(NumbersOf(outputs, 0, DType::kBF16), expected);
+
+  const TensorType mask = MaskOf({kRows, kColumns});
+  Operands masked({a, transposed, mask});
+  std::ranges::copy(inputs.As<BFloat16>(0), masked.As<BFloat16>(0).begin());
+  for (int64_t k = 0; k < kInner; ++k) {
+    for (int64_t j = 0; j < kColumns; ++j) {
+      masked.As<float>(1)[j * kInner + k] = inputs.As<float>(1)[k * kColumns + j];
+    }
+  }
+  std::ranges::copy(outputs.As<int32_t>(1), masked.As<int32_t>(2).begin());
+  Operands results = OutputsOf("masked_matmul", turned, {a, transposed, mask}, masked);
+  EXPECT_EQ(NumbersOf(results, 0, DType::kBF16), expected);
 }
 
 TEST(ReluDropout, OfNanIsNan) {
