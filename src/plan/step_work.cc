@@ -70,9 +70,8 @@ StepWork StepWorkOf(const TrainingPlan& plan) {
   StepWork work;
   work.micro_batches = static_cast<double>(plan.partition().micro_batches_per_rank());
   work.rows = static_cast<double>(plan.partition().rows_per_rank);
-  // By the convention of MFU recomputation does not count; here it does.
-  work.flops = program->flops + program->recomputed_flops;
   const std::vector<double> flops = FlopsUpTo(*program);
+  work.flops = flops.back();  // with those of recomputation
   if (flops.back() > 0) work.backward_share = 1 - flops[program->backward_begin] / flops.back();
   work.parameter_bytes = BytesOf(plan.parameters().arena_elements());
   work.gradient_bytes = BytesOf(plan.parameters().gradient_elements());
