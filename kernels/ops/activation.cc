@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = f(x) elementwise, x A of any shape, f the function {kind} of kernels/math/activation.inc:
-// relu, gelu_tanh, gelu_erf, silu, elu_plus_one, sigmoid, softplus, tanh, exp, log, reciprocal,
-// square_root, sine. activation_grad: dx = f' dy, with f' from y for those that are cheaper to
-// differentiate from their value, so that x need not be kept, and from x for the others.
-// Attributes {kind}.
+// y = f(x) elementwise, x A of any shape, f the function {kind} of kernels/math/activation.inc.
+// activation_grad: dx = f' dy, with f' from y for those that are cheaper to differentiate from
+// their value, so that x need not be kept, and from x for the others. Attributes {kind}.
 #include "kernels/math/activation.h"
 
 #include <cmath>
+#include <set>
 
 #include "kernels/ops/shapes.h"
 
@@ -46,16 +45,15 @@ void Positive(int, std::span<double> numbers) {
 }
 
 std::vector<OpCase> Cases() {
+  const std::set<std::string> positive = {"log", "reciprocal", "square_root"};
   std::vector<OpCase> cases;
-  const auto add = [&](const char* kind, FillNumbers fill) {
-    cases.push_back({kind, {{"kind", kind}}, {F32({2, 3, 19})}, {}, std::move(fill)});
-  };
-  for (const char* kind :
-       {"gelu_tanh", "gelu_erf", "silu", "sigmoid", "softplus", "tanh", "exp", "sine"}) {
-    add(kind, {});
-  }
-  for (const char* kind : {"relu", "elu_plus_one"}) add(kind, AwayFromZero);
-  for (const char* kind : {"log", "reciprocal", "square_root"}) add(kind, Positive);
+  scalar::ForEachActivationFunction([&](const char* kind, auto) {
+    cases.push_back({kind,
+                     {{"kind", kind}},
+                     {F32({2, 3, 19})},
+                     {},
+                     positive.contains(kind) ? Positive : AwayFromZero});
+  });
   // Every kind goes through the same loops; these show them in bf16.
   cases.push_back({"relu_bf16", {{"kind", "relu"}}, {BF16({5, 67})}, {}, AwayFromZero});
   cases.push_back({"silu_bf16", {{"kind", "silu"}}, {BF16({5, 67})}, {}});

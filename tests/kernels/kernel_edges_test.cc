@@ -13,6 +13,7 @@
 #include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
 #include "kernels/bit_mask.h"
+#include "kernels/math/activation.h"
 #include "kernels/op.h"
 #include "tests/kernels/tested.h"
 
@@ -205,17 +206,16 @@ TEST(Activation, ExpIsFiniteAsLongAsAFloatHoldsIt) {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Activation, OfNanIsNan) {
-  for (const char* kind : {"relu", "gelu_tanh", "gelu_erf", "silu", "elu_plus_one", "sigmoid",
-                           "softplus", "tanh", "exp", "log", "reciprocal", "square_root", "sine"}) {
+  scalar::ForEachActivationFunction([](const std::string& kind, auto) {
     SCOPED_TRACE(kind);
     const std::vector<TensorType> types = {{DType::kF32, {3}}};
     Operands inputs(types);
     std::ranges::copy(std::array{1.0f, kNaN, -kNaN}, inputs.As<float>(0).begin());
-    Operands outputs = OutputsOf("activation", {{"kind", std::string(kind)}}, types, inputs);
+    Operands outputs = OutputsOf("activation", {{"kind", kind}}, types, inputs);
     const std::span<float> y = outputs.As<float>(0);
     EXPECT_TRUE(std::isfinite(y[0]) && std::isnan(y[1]) && std::isnan(y[2]))
         << y[0] << ", " << y[1] << ", " << y[2];
-  }
+  });
 }
 
 // The elements of an operand.
