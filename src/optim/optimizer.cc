@@ -30,6 +30,9 @@ constexpr OptimizerRow kOptimizers[] = {
 #undef SYNTRA_OPTIMIZER
 };
 
+static_assert(std::size(kOptimizers) == OptimizerConfig::Kind_ARRAYSIZE,
+              "a value of OptimizerConfig.Kind has no line in optimizers.def");
+
 const OptimizerRow& RowOf(const OptimizerConfig& config) {
   const auto* row = std::ranges::find(kOptimizers, config.kind(), &OptimizerRow::kind);
   SYNTRA_CHECK(row != std::end(kOptimizers), "no optimizer is of kind {}",

@@ -108,7 +108,8 @@ TEST(OptimizersFixture, HoldsTrajectories) {
   GoldenFile file("optimizers.h5");
   std::vector<std::string> names = file.Datasets("optimizers/initial");
   EXPECT_EQ(names.size(), 7u);
-  for (const std::string kind : {"adafactor", "adamw", "adamw_rms"}) {
+  for (const std::string& kind : file.Members("optimizers")) {
+    if (kind == "initial" || kind == "gradients") continue;
     std::string group = "optimizers/" + kind;
     OptimizerConfig config = Parse<OptimizerConfig>(file.Attribute(group, "config"));
     std::string upper = OptimizerConfig::Kind_Name(config.kind());

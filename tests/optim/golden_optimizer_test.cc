@@ -3,6 +3,11 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "configs/schema/kind_of.h"
 #include "golden/compare.h"
 #include "golden/reader.h"
 #include "kernels/tested.h"
@@ -22,13 +27,14 @@ OptimizerConfig ConfigOf(const GoldenFile& golden, const std::string& group) {
   return config;
 }
 
-class GoldenOptimizer
-    : public testing::TestWithParam<std::tuple<std::string, std::reference_wrapper<Backend>>> {};
+class GoldenOptimizer : public testing::TestWithParam<
+                            std::tuple<OptimizerConfig::Kind, std::reference_wrapper<Backend>>> {};
 
 TEST_P(GoldenOptimizer, TenSteps) {
   const auto& [kind, backend] = GetParam();
   const GoldenFile golden(kFile);
-  const std::string group = "optimizers/" + kind;
+  std::string group = "optimizers/" + OptimizerConfig::Kind_Name(kind);
+  std::ranges::transform(group, group.begin(), [](unsigned char c) { return std::tolower(c); });
   ParameterStore parameters;
   for (const std::string& name : golden.Members("optimizers/initial")) {
     const GoldenArray<float> initial = golden.Floats("optimizers/initial/" + name);
@@ -63,18 +69,20 @@ TEST_P(GoldenOptimizer, TenSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formulas, GoldenOptimizer,
-                         testing::Combine(testing::Values("adafactor", "adamw", "adamw_rms"),
+                         testing::Combine(testing::ValuesIn(EnumValues<OptimizerConfig::Kind>()),
                                           testing::ValuesIn(Backends())),
                          [](const auto& info) {
-                           return std::get<0>(info.param) +
+                           return OptimizerConfig::Kind_Name(std::get<0>(info.param)) +
                                   (IsReference(std::get<1>(info.param)) ? "_reference" : "_fast");
                          });
 
 TEST(Schedule, MatchesTheRecordedRates) {
   const GoldenFile golden(kFile);
+  std::set<ScheduleConfig::Kind> recorded;
   for (const std::string& name : golden.Members("schedules")) {
     const std::string group = "schedules/" + name;
     const ScheduleConfig schedule = ConfigOf(golden, group).schedule();
+    recorded.insert(schedule.kind());
     const int64_t total = std::stoll(golden.Attribute(group, "total_steps"));
     const GoldenArray<int32_t> steps = golden.Ints(group + "/steps");
     const GoldenArray<double> rates = golden.Doubles(group + "/rates");
@@ -83,6 +91,10 @@ TEST(Schedule, MatchesTheRecordedRates) {
                   1e-12 * std::abs(rates.values[i]) + 1e-18)
           << name << " at step " << steps.values[i];
     }
+  }
+  for (const ScheduleConfig::Kind kind : EnumValues<ScheduleConfig::Kind>()) {
+    EXPECT_TRUE(recorded.contains(kind))
+        << "make_optimizers.py records no rates of " << ScheduleConfig::Kind_Name(kind);
   }
 }
 

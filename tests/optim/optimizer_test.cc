@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "configs/schema/kind_of.h"
 #include "kernels/math/hyperparameters.h"
 #include "kernels/tested.h"
 #include "program/arena_memory.h"
@@ -137,8 +138,7 @@ TEST_P(EveryOptimizer, RefusesMissingArenas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optim, EveryOptimizer,
-                         testing::Values(OptimizerConfig::ADAFACTOR, OptimizerConfig::ADAMW,
-                                         OptimizerConfig::ADAMW_RMS),
+                         testing::ValuesIn(EnumValues<OptimizerConfig::Kind>()),
                          [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
 
 // One update of every parameter by normal gradients, and what it says of itself.

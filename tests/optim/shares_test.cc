@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "configs/schema/kind_of.h"
 #include "kernels/tested.h"
 #include "optim/optimizer.h"
 #include "program/arena_memory.h"
@@ -149,8 +150,7 @@ TEST_P(SharedUpdate, IsTheWholeOneToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optim, SharedUpdate,
-                         testing::Values(OptimizerConfig::ADAFACTOR, OptimizerConfig::ADAMW,
-                                         OptimizerConfig::ADAMW_RMS),
+                         testing::ValuesIn(EnumValues<OptimizerConfig::Kind>()),
                          [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
 
 // One reduce-scatter and one all-gather of equal parts do each bucket, and nothing is left over.

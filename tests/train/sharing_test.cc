@@ -8,6 +8,7 @@
 
 #include "checkpoint/layout.h"
 #include "config/config.h"
+#include "configs/schema/kind_of.h"
 #include "dist/all_ranks.h"
 #include "dist/nccl.h"
 #include "kernels/cuda.h"
@@ -24,7 +25,7 @@ Backend* backend = nullptr;
 using Tensors = std::map<std::string, std::vector<float>>;
 
 // One kind stands for all in bf16.
-Config ConfigFor(const std::string& kind, const std::string& sharding) {
+Config ConfigFor(OptimizerConfig::Kind kind, const std::string& sharding) {
   return ParseConfig(
       "x",
       fmt::format("model {{ width: 32 encoder_layers: 1 decoder_layers: 1 "
@@ -33,12 +34,13 @@ Config ConfigFor(const std::string& kind, const std::string& sharding) {
                   "cross_attention {{ heads: 2 }} }} data {{ input_length: 8 }} "
                   "train {{ batch_size: {} sharding: {} precision: {} }} "
                   "optimizer {{ kind: {} min_factored_size: 16 clip_norm: 0.1 }}",
-                  2 * ranks->size(), sharding, kind == "ADAMW_RMS" ? "BF16" : "FP32", kind),
+                  2 * ranks->size(), sharding, kind == OptimizerConfig::ADAMW_RMS ? "BF16" : "FP32",
+                  OptimizerConfig::Kind_Name(kind)),
       {}, kForModel);
 }
 
 // With the gradients in buckets of so many blocks for each rank; 0: as a run has them.
-std::shared_ptr<const TrainingPlan> PlanFor(const std::string& kind, const std::string& sharding,
+std::shared_ptr<const TrainingPlan> PlanFor(OptimizerConfig::Kind kind, const std::string& sharding,
                                             int64_t blocks) {
   PlannedRanks planned{.ranks = ranks->size(), .backend = backend};
   if (blocks > 0) planned.bucket_elements = blocks * ranks->size() * ParameterStore::kBlock;
@@ -82,7 +84,7 @@ Tensors Collect(Replica& replica) {
 }
 
 // A few steps.
-Tensors Train(const std::string& kind, const std::string& sharding, int64_t blocks) {
+Tensors Train(OptimizerConfig::Kind kind, const std::string& sharding, int64_t blocks) {
   Replica replica(PlanFor(kind, sharding, blocks), ranks->rank());
   replica.InitializeParameters(1);
   StepRunner runner(replica, *ranks);
@@ -95,7 +97,7 @@ Tensors Train(const std::string& kind, const std::string& sharding, int64_t bloc
   return Collect(replica);
 }
 
-class Sharing : public testing::TestWithParam<const char*> {};
+class Sharing : public testing::TestWithParam<OptimizerConfig::Kind> {};
 
 TEST_P(Sharing, ChangesNoBit) {
   const Tensors alone = Train(GetParam(), "NONE", 0);
@@ -128,8 +130,9 @@ TEST_P(Sharing, ReadsWhatWasSaved) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, Sharing, testing::Values("ADAMW", "ADAMW_RMS", "ADAFACTOR"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Optimizers, Sharing,
+                         testing::ValuesIn(EnumValues<OptimizerConfig::Kind>()),
+                         [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
 
 int TestOnGpu() {
   const std::unique_ptr<Backend> gpu = OpenGpu(ranks->rank_on_host());
