@@ -328,13 +328,14 @@ void SizesCanBeCounted(const Report& report) { CheckSizes(report.config(), repor
 void StrategyGivesTheOutputs(const Report& report) {
   const DecodingConfig& decoding = report.config().decoding();
   const int outputs = decoding.outputs();
-  if (decoding.has_sample()) return;
+  const bool is_greedy =
+      decoding.has_greedy() || decoding.strategy_case() == DecodingConfig::STRATEGY_NOT_SET;
   if (decoding.has_beam() && outputs > decoding.beam().size()) {
     report.Add({"decoding.outputs", "decoding.beam.size"},
                fmt::format("a beam of {} does not give {} outputs; raise decoding.beam.size or "
                            "lower decoding.outputs",
                            decoding.beam().size(), outputs));
-  } else if (!decoding.has_beam() && outputs > 1) {
+  } else if (is_greedy && outputs > 1) {
     report.Add({"decoding.outputs"},
                fmt::format("greedy decoding gives one output, not {}; set decoding.beam or "
                            "decoding.sample",

@@ -27,7 +27,7 @@ std::vector<Hypotheses> DecodeOn(Backend& backend, const std::string& mixer, DTy
                                     .digests = {1, 2}});
 }
 
-class EveryStrategy : public testing::TestWithParam<const char*> {};
+class EveryStrategy : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryStrategy, GivesTheOutputsOfTheCpu) {
   for (const char* mixer : {"random_and_dot", "dense"}) {
@@ -57,9 +57,7 @@ TEST_P(EveryStrategy, DecodesInBFloat16) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Decoding, EveryStrategy,
-                         testing::Values("greedy {}", "beam { size: 3 } outputs: 2",
-                                         "sample { top_k: 8 } outputs: 2"));
+INSTANTIATE_TEST_SUITE_P(Decoding, EveryStrategy, testing::ValuesIn(TrialDecodings()));
 
 }  // namespace
 }  // namespace syntra

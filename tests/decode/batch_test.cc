@@ -59,8 +59,7 @@ class Batches : public testing::Test {
 
 TEST_F(Batches, AnOutputDoesNotDependOnItsNeighbours) {
   const std::vector<DecodeRequest> requests = SomeRequests(45);
-  for (const char* decoding :
-       {"greedy {}", "beam { size: 3 } outputs: 2", "sample { top_k: 20 } outputs: 2"}) {
+  for (const std::string& decoding : TrialDecodings()) {
     BatchDecoder decoder = Decoder(decoding);
     const std::vector<Hypotheses> together = decoder.Decode(requests);
     ASSERT_EQ(together.size(), requests.size());
@@ -192,7 +191,7 @@ TEST_F(Batches, RequestsMayHaveDifferentNumbersOfTargets) {
 TEST_F(Batches, OutputsHaveTheScoresOfTheirTokens) {
   const std::vector<DecodeRequest> requests = SomeRequests(6);
   Scorer scorer(trial_.Trained(), {.input_length = kInputLength, .output_length = kOutputLength});
-  for (const char* decoding : {"greedy {}", "beam {}", "sample {}"}) {
+  for (const std::string& decoding : TrialDecodings()) {
     const auto outputs = Decoder(decoding).Decode(requests);
     for (size_t i = 0; i < requests.size(); ++i) {
       ScoreRequest given{requests[i].ids, {outputs[i].front().ids}};

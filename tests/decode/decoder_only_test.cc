@@ -165,8 +165,7 @@ class DecoderBatches : public testing::TestWithParam<bool> {
 TEST_P(DecoderBatches, AnOutputEndsWithItsRowAndDoesNotDependOnItsNeighbours) {
   std::vector<DecodeRequest> requests;
   for (int i = 0; i < 30; ++i) requests.push_back({InputOf(i), {}});
-  for (const char* decoding :
-       {"greedy {}", "beam { size: 3 } outputs: 2", "sample { top_k: 20 } outputs: 2"}) {
+  for (const std::string& decoding : TrialDecodings()) {
     DecodeSettings settings = Lengths();
     settings.decoding = DecodingOf(decoding);
     settings.log_probabilities = true;

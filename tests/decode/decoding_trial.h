@@ -61,6 +61,14 @@ inline DecodingConfig DecodingOf(const std::string& text) {
   return config;
 }
 
+// Every strategy with its default settings, and those that can with several outputs.
+inline std::vector<std::string> TrialDecodings() {
+  std::vector<std::string> decodings{"beam { size: 3 } outputs: 2",
+                                     "sample { top_k: 20 } outputs: 2"};
+  for (const std::string& name : StrategyNames()) decodings.push_back(name + " {}");
+  return decodings;
+}
+
 inline const char* kUntied = "tied_embeddings: false";
 
 }  // namespace syntra

@@ -214,7 +214,8 @@ TEST_P(Session, CachesWhatTheScoresRead) {
   const std::vector<int64_t> states = StatesOf(name);
   const int64_t own = layers * kRows * std::accumulate(states.begin(), states.end(), int64_t{0});
   DecodeSession session(trial.Trained(), ShapeOf(Batch()), NextTokens::kBest);
-  EXPECT_EQ(session.cache_bytes(), static_cast<size_t>((cross + own) * bytes));
+  EXPECT_EQ(session.cache_bytes(), static_cast<size_t>((cross + own) * bytes))
+      << "StatesOf says what a layer keeps";
   // Beams repeat what is theirs, but not what they read of the encoder; of each size there is a
   // spare.
   const std::set<int64_t> sizes(states.begin(), states.end());
