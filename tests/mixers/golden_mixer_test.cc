@@ -4,6 +4,9 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "configs/schema/kind_of.h"
 #include "golden/compare.h"
 #include "golden/reader.h"
 #include "kernels/tested.h"
@@ -125,6 +128,20 @@ TEST_P(GoldenMixer, OutputAndGradients) {
     ExpectGolden(std::span<const double>(found), golden.Floats(name + where).values, 1e-5,
                  parameter.name);
   }
+}
+
+// The term relative_bias computes the bias of T5's stacks, which golden_model_test compares.
+TEST(GoldenMixers, AreOfEveryKindAndTerm) {
+  std::set<std::string> kinds, terms{"relative_bias"};
+  for (const GoldenCase& each : Cases()) {
+    ModelConfig config;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        GoldenFile(each.file).Attribute(each.name, "config"), &config));
+    kinds.insert(KindOf(config.mixer()));
+    for (const ScoreTerm& term : config.mixer().attention().term()) terms.insert(KindOf(term));
+  }
+  EXPECT_EQ(kinds, KindNames<MixerConfig>());
+  EXPECT_EQ(terms, KindNames<ScoreTerm>());
 }
 
 std::string CaseName(const testing::TestParamInfo<MixerOnBackend>& info) {

@@ -3,12 +3,15 @@
 // contract is asked only of what is claimed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <regex>
 #include <set>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "configs/schema/kind_of.h"
 #include "mixers/mixer_trial.h"
 
 namespace syntra {
@@ -64,7 +67,7 @@ TEST(MixerCases, CanDoWhatThePageSays) {
     table[kind] = {AnswerOf(answers.decodes), AnswerOf(answers.packs),
                    AnswerOf(answers.sees_order)};
   }
-  EXPECT_EQ(table, TableOfThePage());
+  EXPECT_EQ(table, TableOfThePage()) << "the table of src/mixers/README.md";
 }
 
 // Only tables by position in the segment need a whole row.
@@ -85,6 +88,26 @@ TEST(MixerCases, TakeInputsAtOnceIfTheirStepsReadRows) {
   }
 }
 
+// Two inputs that change places then change the outputs at other positions.
+TEST(MixerCases, SeeOrderIfTheySaySo) {
+  constexpr int64_t kLength = 7;
+  for (const MixerCase& mixer : MixerCases()) {
+    if (!MakeMixer(ConfigOf(mixer))->traits().sees_order) continue;
+    MixerSetting setting{.config = ConfigOf(mixer), .batch = 1, .length = kLength};
+    setting.x = RandomRows(1, kLength);
+    const std::vector<double> y = OutputOf(setting);
+    std::swap_ranges(setting.x.begin() + 2 * kTrialWidth, setting.x.begin() + 3 * kTrialWidth,
+                     setting.x.begin() + 4 * kTrialWidth);
+    const std::vector<double> swapped = OutputOf(setting);
+    double largest = 0;
+    for (int64_t i = 0; i < kLength * kTrialWidth; ++i) {
+      const int64_t row = i / kTrialWidth;
+      if (row != 2 && row != 4) largest = std::max(largest, std::abs(swapped[i] - y[i]));
+    }
+    EXPECT_GT(largest, 1e-6) << mixer.name;
+  }
+}
+
 // It is what the refusal of a mixer that cannot advises.
 TEST(MixerCases, OfAttentionReadPrefixesInBothDirections) {
   for (const MixerCase& mixer : MixerCases()) {
@@ -95,16 +118,17 @@ TEST(MixerCases, OfAttentionReadPrefixesInBothDirections) {
 
 // A new kind of mixer, term or gate must come with a case.
 TEST(MixerCases, CoverEveryKindTermAndGate) {
-  std::set<int> kinds, terms, gates, indices;
+  std::set<std::string> kinds, terms;
+  std::set<int> gates, indices;
   for (const MixerCase& mixer : MixerCases()) {
     const MixerConfig config = ConfigOf(mixer);
-    kinds.insert(config.kind_case());
-    for (const ScoreTerm& term : config.attention().term()) terms.insert(term.kind_case());
+    kinds.insert(KindOf(config));
+    for (const ScoreTerm& term : config.attention().term()) terms.insert(KindOf(term));
     gates.insert(config.attention().gate());
     indices.insert(config.attention().index_by());
   }
-  EXPECT_EQ(kinds.size(), MixerConfig::descriptor()->FindOneofByName("kind")->field_count());
-  EXPECT_EQ(terms.size(), ScoreTerm::descriptor()->FindOneofByName("kind")->field_count());
+  EXPECT_EQ(kinds, KindNames<MixerConfig>());
+  EXPECT_EQ(terms, KindNames<ScoreTerm>());
   EXPECT_EQ(gates.size(), AttentionConfig::Gate_descriptor()->value_count());
   EXPECT_EQ(indices.size(), AttentionConfig::TableIndex_descriptor()->value_count());
 }

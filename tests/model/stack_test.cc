@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
+#include "configs/schema/kind_of.h"
 #include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "nn/sinusoids.h"
@@ -32,6 +34,13 @@ std::vector<std::string> NamesOf(const ParameterStore& parameters) {
 
 int64_t CountOf(const ModelConfig& config) {
   return DeclareParameters(Model(config)).element_count();
+}
+
+// Tests of whole models, of decoding and of conversion run all of them.
+TEST(TrialMixers, AreOfEveryKind) {
+  std::set<std::string> kinds;
+  for (const auto& [name, mixer] : TrialMixers()) kinds.insert(KindOf(TinyModel(mixer).mixer()));
+  EXPECT_EQ(kinds, KindNames<MixerConfig>());
 }
 
 TEST(Stack, AListOfEqualLayersIsTheirNumber) {
