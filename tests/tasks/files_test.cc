@@ -84,7 +84,7 @@ TEST(RequireFiles, TestFilesThatTheConfigurationNamesMustBeThere) {
 TEST(CheckExamples, TakesEveryOfficialLayout) {
   int microsofts = 0, dpr = 0;
   for (const Path& directory : {TaskSample(), TaskSample() / "MRPC_microsoft"}) {
-    for (const std::string& kind : BenchmarkKinds()) {
+    for (const std::string& kind : OfficialKinds()) {
       const auto task = TaskOf(kind + " {}");
       for (const TaskSplit& split : task->traits().splits) {
         const std::vector<Path> files = FilesOf(split, directory);

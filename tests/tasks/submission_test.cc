@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tasks/zip.h"
+#include "tests/base/scratch.h"
 #include "tests/tasks/tasks.h"
 
 namespace syntra {

@@ -24,11 +24,20 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-std::vector<std::string> BenchmarkKinds() {
+std::vector<std::string> OfficialKinds() {
   std::vector<std::string> kinds = AllKinds();
-  for (const char* own : {"text_to_text", "classification", "parallel_text"}) {
-    std::erase(kinds, own);
-  }
+  std::erase_if(kinds, [](const std::string& kind) {
+    const auto* message = TaskConfig::descriptor()->FindFieldByName(kind)->message_type();
+    return message->FindFieldByName("train") != nullptr;
+  });
+  return kinds;
+}
+
+std::vector<std::string> BenchmarkKinds() {
+  std::vector<std::string> kinds = OfficialKinds();
+  std::erase_if(kinds, [](const std::string& kind) {
+    return TaskOf(kind + " {}")->traits().benchmark.empty();
+  });
   return kinds;
 }
 

@@ -13,8 +13,10 @@ Path TaskSample();
 
 // The task of a text-format TaskConfig: "cola {}".
 std::unique_ptr<Task> TaskOf(const std::string& text);
-// The kinds of tasks, by their names in TaskConfig: all of them, and those of the benchmarks.
+// The kinds of tasks, by their names in TaskConfig: all of them, those whose files have official
+// names, and of these GLUE's and SuperGLUE's.
 std::vector<std::string> AllKinds();
+std::vector<std::string> OfficialKinds();
 std::vector<std::string> BenchmarkKinds();
 
 const TaskSplit& SplitOf(const Task& task, std::string_view name);

@@ -18,7 +18,7 @@ struct Place {
 
 std::vector<std::unique_ptr<Task>> AllTasks() {
   std::vector<std::unique_ptr<Task>> tasks;
-  for (const std::string& kind : BenchmarkKinds()) tasks.push_back(TaskOf(kind + " {}"));
+  for (const std::string& kind : OfficialKinds()) tasks.push_back(TaskOf(kind + " {}"));
   tasks.push_back(TaskOf("wsc { use_dpr: true }"));
   tasks.push_back(
       TaskOf("classification { name: 'own' train: 'SST-2/train.tsv' input: '{sentence}' "
