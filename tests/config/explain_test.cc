@@ -33,11 +33,11 @@ TEST(Schema, EveryFieldAndValueHasAComment) {
   ForEachMessage(*Config::descriptor(), [&](const Descriptor& message) {
     for (int i = 0; i < message.field_count(); ++i) {
       const auto& field = *message.field(i);
-      EXPECT_NE(comments.Of(field), "") << field.full_name();
+      EXPECT_NE(comments.Of(field), "") << field.full_name() << " has no comment";
       ++fields;
       for (int k = 0; field.enum_type() && k < field.enum_type()->value_count(); ++k) {
         EXPECT_NE(comments.Of(*field.enum_type()->value(k)), "")
-            << field.enum_type()->value(k)->full_name();
+            << field.enum_type()->value(k)->full_name() << " has no comment";
       }
     }
   });
