@@ -3,9 +3,7 @@
 // register their fast kernels separately (bound_kernel.h). Ops do not depend on models,
 // configurations or ranks.
 //
-// To add an op: kernels/ops/<op>.cc defines `Op op_<op>()`, one line in kernels/ops.def; a CPU
-// kernel is kernels/cpu/<op>.cc defining `std::optional<BoundKernel> cpu_<op>(const OpCall&)` and
-// one line in kernels/cpu.def. The sweeps in tests/kernels then cover it.
+// kernels/README.md lists the steps to add one.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoding strategies: how outputs are chosen from what a DecodeSession computes.
 //
-// To add one: a message in DecodingConfig of configs/schema/config.proto, a file
-// src/decode/<strategy>.cc, one line in strategies.def.
+// src/decode/README.md lists the steps to add one.
 #pragma once
 
 #include <functional>

@@ -2,8 +2,8 @@
 // Metrics: how well predictions meet what was expected, in percent, as T5 computes it
 // (google-research/text-to-text-transfer-transformer, t5/evaluation/metrics.py).
 //
-// A metric is a row: a file src/metrics/<metric>.cc and a line in metrics.def. A task names its
-// metrics in the order of the paper's tables: MRPC is {"f1", "accuracy"}.
+// A task names its metrics in the order of the paper's tables: MRPC is {"f1", "accuracy"}.
+// src/metrics/README.md lists the steps to add one.
 #pragma once
 
 #include <cstdint>

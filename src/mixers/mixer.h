@@ -2,9 +2,7 @@
 // Token mixers: the layers in which the positions of a sequence exchange information. A mixer owns
 // its rules, says what it can do, and records the forward computation; gradients come from the ops.
 //
-// To add one: a message in MixerConfig of configs/schema/mixers.proto, a file
-// src/mixers/<mixer>.cc, and a line in mixers.def. The contract test in tests/mixers then covers
-// what its traits claim.
+// src/mixers/README.md lists the steps to add one.
 #pragma once
 
 #include <memory>

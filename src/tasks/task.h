@@ -2,8 +2,7 @@
 // Tasks of finetuning: how the files of a benchmark become text in and text out, exactly as T5 does
 // (google-research/text-to-text-transfer-transformer, t5/data), and how an answer is judged.
 //
-// A task is a row: a message in configs/schema/tasks.proto, a file src/tasks/<task>.cc and a line
-// in tasks.def. The contract test in tests/tasks then sweeps it.
+// src/tasks/README.md lists the steps to add one.
 #pragma once
 
 #include <functional>
