@@ -2,7 +2,6 @@
 #include "dist/communicator.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 
@@ -42,7 +41,7 @@ std::vector<std::string> AllGatherLines(Communicator& ranks, std::string_view li
 }
 
 std::unique_ptr<Communicator> MakeCommunicator(int* argc, char*** argv) {
-  const Launch launch = DetectLaunch([](const char* name) { return std::getenv(name); });
+  const Launch launch = DetectLaunch();
   CheckConnection(launch);
   if (!launch.use_mpi) return std::make_unique<SelfCommunicator>();
   auto communicator = std::make_unique<MpiCommunicator>(argc, argv);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/launch.h"
 
+#include <cstdlib>
 #include <limits>
 
 #include "base/error.h"
@@ -52,8 +53,14 @@ Launch DetectLaunch(const Environment& get) {
   return {};
 }
 
+Launch DetectLaunch() {
+  return DetectLaunch([](const char* name) { return std::getenv(name); });
+}
+
+bool CanConnect(const Launch& launch) { return launch.use_mpi || launch.expected_ranks <= 1; }
+
 void CheckConnection(const Launch& launch) {
-  if (launch.use_mpi || launch.expected_ranks <= 1) return;
+  if (CanConnect(launch)) return;
   Fail(ExitCode::kConfig,
        "{} started {} tasks without PMIx, so MPI cannot connect them; start the job with \"srun "
        "--mpi=pmix ...\" (\"srun --mpi=list\" must show pmix) or with mpirun inside sbatch",

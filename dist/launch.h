@@ -23,8 +23,11 @@ struct Launch {
 using Environment = std::function<const char*(const char*)>;
 
 Launch DetectLaunch(const Environment& get);
+Launch DetectLaunch();  // from this process's environment
 
-// Throws Error(kConfig) for an srun that gives Open MPI no way to connect its tasks.
+// False for an srun that gives Open MPI no way to connect its tasks.
+bool CanConnect(const Launch& launch);
+// Throws Error(kConfig) unless it can.
 void CheckConnection(const Launch& launch);
 
 // Throws Error(kConfig) unless MPI found the ranks that the launcher started.

@@ -2,7 +2,6 @@
 #include "cli/command.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 
 #include "base/log.h"
 #include "dist/launch.h"
@@ -44,11 +43,17 @@ Action SetUpParts(CLI::App& app, const std::vector<Command>& parts) {
 }
 
 ExitCode OnRankZero(const std::string& name, const Action& work) {
-  const Launch launch = DetectLaunch([](const char* variable) { return std::getenv(variable); });
+  const Launch launch = DetectLaunch();
   if (launch.rank > 0) return ExitCode::kDone;
   if (launch.expected_ranks > 1) {
-    Log().warn("{} works in one process; {} started {}, and the others end at once", name,
-               launch.launcher, launch.expected_ranks);
+    // Without MPI the others cannot know when this one is done, and joining it takes longer than
+    // most of these commands. mpirun does not mind.
+    Log().warn("{} works in one process; {} started {}, and the others end at once{}", name,
+               launch.launcher, launch.expected_ranks,
+               launch.launcher == "srun"
+                   ? ". srun may then end this one too (--wait, WaitTime in slurm.conf): start it "
+                     "with srun --ntasks=1"
+                   : "");
   }
   return work();
 }

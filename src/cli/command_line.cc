@@ -16,8 +16,10 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
+#include "cli/ranks.h"
 #include "config/problem.h"
 #include "config/suggest.h"
+#include "dist/launch.h"
 
 namespace syntra {
 namespace {
@@ -139,9 +141,10 @@ void PrintErrorAsJson(const Error& error) {
   fmt::print("{}\n", JsonText({{"errors", list}}));
 }
 
+// One rank of a job prints it.
 bool WantsJson(const CLI::App& root) {
   const CLI::Option* option = Chosen(root).get_option_no_throw("--json");
-  return option && option->count() > 0;
+  return option && option->count() > 0 && DetectLaunch().rank == 0;
 }
 
 // Who asked for JSON reads errors as JSON too.
@@ -188,6 +191,21 @@ void CheckValues(CLI::App& app) {
   }
 }
 
+// Prints what a command line asks for instead of work (--help, --version), or what is wrong with
+// it.
+ExitCode Answer(const CLI::App& root, const CLI::ParseError& error) {
+  const Launch launch = DetectLaunch();
+  if (error.get_exit_code() == 0) {
+    if (launch.rank == 0) root.exit(error);
+    return ExitCode::kDone;
+  }
+  // The tasks of srun have the same command line, and it does not end them when one has failed.
+  if (launch.rank > 0 && launch.launcher == "srun") return ExitCode::kConfig;
+  PrintErrorOfRank(launch.rank, fmt::format("{}\nsee \"{} --help\"", UsageMessage(root, error),
+                                            FullName(Chosen(root))));
+  return ExitCode::kConfig;
+}
+
 ExitCode ParseAndRun(int argc, const char* const* argv) {
   CLI::App root(
       "Syntra pretrains and finetunes encoder-decoders, decoders and encoders with attention, "
@@ -202,13 +220,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      root.exit(error);  // --help and --version
-      return ExitCode::kDone;
-    }
-    PrintError(
-        fmt::format("{}\nsee \"{} --help\"", UsageMessage(root, error), FullName(Chosen(root))));
-    return ExitCode::kConfig;
+    return Answer(root, error);
   }
   return RunReported(root, action);
 }
@@ -224,7 +236,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   } catch (...) {
     EndIfReaderIsGone();
     const Failure failure = CurrentFailure();
-    PrintError(failure.message);
+    PrintErrorOfRank(DetectLaunch().rank, failure.message);
     return static_cast<int>(failure.code);
   }
 }

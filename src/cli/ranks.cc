@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <thread>
 
 #include "base/clock.h"
@@ -16,25 +15,17 @@
 namespace syntra {
 namespace {
 
-// Most errors (a wrong configuration, a missing file) meet every rank at once: rank 0 speaks for
-// all, and the others wait until the launcher ends them. One that nobody ends has an error of its
-// own.
 constexpr int kSecondsForRankZero = 5;
 
 void WaitToBeEnded() {
+  // The launcher sends TERM before KILL; the handlers of a run would only take note of it.
+  std::signal(SIGTERM, SIG_DFL);
   const auto end = Clock::now() + std::chrono::seconds(kSecondsForRankZero);
   while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
 [[noreturn]] void Report(Communicator& ranks, const Failure& failure) {
-  if (ranks.rank() == 0) {
-    PrintError(failure.message);
-  } else {
-    // The launcher sends TERM before KILL; the handlers of a run would only take note of it.
-    std::signal(SIGTERM, SIG_DFL);
-    WaitToBeEnded();
-    PrintError(failure.message, fmt::format("rank {}: ", ranks.rank()));
-  }
+  PrintErrorOfRank(ranks.rank(), failure.message);
   ranks.Abort(failure.code);
   __builtin_unreachable();  // virtual functions lose the attribute
 }
@@ -53,7 +44,8 @@ ExitCode RunOrReport(Communicator& ranks, Watchdog& watchdog,
 }  // namespace
 
 ExitCode WithRanks(const std::string& command, const RankWork& work) {
-  const Launch launch = DetectLaunch([](const char* name) { return std::getenv(name); });
+  const Launch launch = DetectLaunch();
+  if (launch.rank > 0 && !CanConnect(launch)) return ExitCode::kConfig;  // rank 0 says so
   Watchdog watchdog({.rank = launch.rank,
                      .ranks = std::max(1, launch.expected_ranks),
                      .job_directory = launch.job_directory});
@@ -76,6 +68,12 @@ ExitCode WithRanks(const std::string& command, const RankWork& work) {
   watchdog.Activity("leaving the other ranks");
   ranks.reset();
   return code;
+}
+
+void PrintErrorOfRank(int rank, const std::string& message) {
+  if (rank == 0) return PrintError(message);
+  WaitToBeEnded();
+  PrintError(message, fmt::format("rank {}: ", rank));
 }
 
 }  // namespace syntra

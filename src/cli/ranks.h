@@ -19,4 +19,9 @@ using RankWork = std::function<ExitCode(Communicator&, Watchdog&)>;
 // code.
 ExitCode WithRanks(const std::string& command, const RankWork& work);
 
+// Prints an error of this rank: rank 0's at once. Most errors meet every rank, so another rank
+// waits for its launcher to end it, which mpirun does when rank 0 has ended; if nobody does, the
+// error is its own, and is printed with its number.
+void PrintErrorOfRank(int rank, const std::string& message);
+
 }  // namespace syntra

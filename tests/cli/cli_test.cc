@@ -120,6 +120,7 @@ TEST(Cli, OneRankOfAJobDoesWhatOneProcessCanDo) {
       EXPECT_TRUE(Has(first.err, " works in one process; " + launcher +
                                      " started 3, and the others end at once"))
           << first.err;
+      EXPECT_EQ(Has(first.err, "start it with srun --ntasks=1"), launcher == "srun") << first.err;
       const Outcome second = RunShell(variables + "1 \"$syntra\" " + command);
       EXPECT_EQ(second.code, 0) << command;
       EXPECT_EQ(second.out + second.err, "") << command;
@@ -128,6 +129,38 @@ TEST(Cli, OneRankOfAJobDoesWhatOneProcessCanDo) {
     EXPECT_NE(RunShell(variables + "1 \"$syntra\" doctor").out, "") << launcher;
   }
   EXPECT_EQ(Syntra(commands[0]).err, "");
+}
+
+// What every rank finds is said once.
+TEST(Cli, RankZeroSaysWhatIsWrongWithACommandLine) {
+  const std::string mpirun = "OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=",
+                    srun = "SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=",
+                    train = "\"$syntra\" pretrain " + kPresets + "quickstart.textproto",
+                    wrong = train + " --nothing",
+                    message = "error: syntra pretrain has no option \"--nothing\"\n";
+  for (const std::string& launcher : {mpirun, srun}) {
+    const Outcome first = RunShell(launcher + "0 " + wrong);
+    EXPECT_EQ(first.code, 2);
+    EXPECT_TRUE(first.err.starts_with(message)) << first.err;
+    for (const char* question : {"--help", "--version", "plan --help"}) {
+      const std::string asks = "\"$syntra\" " + std::string(question);
+      EXPECT_NE(RunShell(launcher + "0 " + asks).out, "");
+      const Outcome second = RunShell(launcher + "1 " + asks);
+      EXPECT_EQ(second.code, 0);
+      EXPECT_EQ(second.out + second.err, "");
+    }
+  }
+  // mpirun ends the other ranks. One that it does not end has a command line of its own.
+  const Outcome own = RunShell(mpirun + "1 " + wrong);
+  EXPECT_EQ(own.code, 2);
+  EXPECT_TRUE(own.err.starts_with("rank 1: " + message)) << own.err;
+  // srun ends none, and its tasks have one command line.
+  EXPECT_TRUE(Has(RunShell(srun + "0 " + train).err, "srun started 3 tasks without PMIx"));
+  for (const std::string& command : {wrong, train}) {
+    const Outcome other = RunShell(srun + "1 " + command);
+    EXPECT_EQ(other.code, 2);
+    EXPECT_EQ(other.out + other.err, "");
+  }
 }
 
 TEST(Cli, ConfigErrorsAreListedOnce) {

@@ -343,6 +343,23 @@ TEST_F(MistakeOfAllRanks, WrongKeyIsSaidOnce) {
   ExpectError(Run(Pretrain("run"), {.ranks = 2}), 2, {"did you mean \"vocabulary_size\"?"});
 }
 
+TEST_F(MistakeOfAllRanks, WrongOptionIsSaidOnce) {
+  Arguments wrong = Pretrain("run");
+  wrong.push_back("--nothing");
+  const std::string says = "error: syntra pretrain has no option \"--nothing\"";
+  const Outcome of_all = Run(wrong, {.ranks = 3});
+  ExpectError(of_all, 2, {says});
+  EXPECT_FALSE(of_all.Says("rank ")) << of_all.err;
+  ExpectError(Run(Pretrain("run"), {.ranks = 2, .other_arguments = wrong}), 2, {"rank 1: " + says});
+}
+
+// Its ranks work without MPI.
+TEST_F(MistakeOfAllRanks, AFileThatPrepareLacksIsSaidOnce) {
+  ExpectError(Run({"prepare", "nowhere.textproto", "--output", Directory("prepared").string()},
+                  {.ranks = 3}),
+              2, {"cannot read nowhere.textproto"});
+}
+
 // dist/README.md promises this for orte_execute_quiet.
 TEST_F(MistakeOfAllRanks, QuietlyItIsAllThatIsSaid) {
   if (std::system((MpirunPath() + " --version | grep -q 'Open MPI) 4'").c_str()) != 0) {
