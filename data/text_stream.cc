@@ -42,10 +42,10 @@ void TextStream::LookForLineEnds(std::string_view more) {
     ends_in_return_ = more.ends_with('\r');
   }
   if (!at_end_ || has_newline_ || !has_inner_return_) return;
-  Log().warn(
+  WarnOnce(fmt::format(
       "{}: it has carriage returns and no newline, so all of it is one line; if they are line ends "
       "(as on old Macs), put newlines in their place: tr '\\r' '\\n'",
-      path().string());
+      path().string()));
 }
 
 }  // namespace syntra

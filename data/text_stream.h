@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A buffered text file. Callers look at the unread bytes and take those that they have parsed. A
 // UTF-8 byte-order mark at the start of the (uncompressed) stream is skipped. The end of a file
-// whose only line ends are carriage returns, as on old Macs, logs a warning: all of it is one line.
+// whose only line ends are carriage returns, as on old Macs, logs a warning, once: all of it is one
+// line.
 #pragma once
 
 #include <cstdint>

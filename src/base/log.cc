@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "base/file.h"
@@ -92,6 +93,16 @@ spdlog::logger& Log() {
   spdlog::logger& logger = *Holder();
   errno = error_number;  // the first call asks the terminal
   return logger;
+}
+
+void WarnOnce(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> logged;
+  {
+    const std::lock_guard lock(mutex);
+    if (!logged.insert(text).second) return;
+  }
+  Log().warn("{}", text);
 }
 
 std::string RankLogName(int rank) { return fmt::format("rank-{:04}.log", rank); }

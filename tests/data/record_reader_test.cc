@@ -109,12 +109,16 @@ TEST(TextReader, GivesADocumentALine) {
 // lines, or at the end, says nothing.
 TEST(TextStream, WarnsOfLineEndsOfOldMacs) {
   const Path directory = ScratchDirectory("line_ends");
+  int files = 0;
   const auto warnings = [&](const char* name, const std::string& content) {
-    const Path path = WriteScratch(directory / name, content);
+    const Path path = WriteScratch(directory / (std::to_string(files++) + name), content);
     const CapturedLog log;
-    TextStream stream(OpenByteSource(path));
-    while (stream.ReadMore()) {
-      if (!content.starts_with("keep")) stream.Take(stream.unread().size());
+    // As where a file is checked before it is read: the second time says nothing new.
+    for (int times = 0; times < 2; ++times) {
+      TextStream stream(OpenByteSource(path));
+      while (stream.ReadMore()) {
+        if (!content.starts_with("keep")) stream.Take(stream.unread().size());
+      }
     }
     for (const std::string& warning : log.Warnings()) {
       EXPECT_TRUE(warning.starts_with(path.string() + ": it has carriage returns and no newline"));

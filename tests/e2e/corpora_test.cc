@@ -72,6 +72,18 @@ TEST_F(Corpora, ACsvFileTrains) {
   Train("run", {settings[0], settings[1], "data.text_field=body", "train.steps=4"});
 }
 
+TEST_F(Corpora, TheLineEndsOfOldMacsAreSaidOnce) {
+  const Path corpus = scratch_ / "corpus/mac.txt";
+  ReplaceFileDurably(corpus, "aa ba ca da ea\rfa ga ha ia ja\rka la ma\r");
+  // Before the run begins its first records are looked at.
+  const Outcome outcome = Run(Pretrain("run", {"data.train=" + corpus.string(), "train.steps=3"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string warning = corpus.string() + ": it has carriage returns and no newline";
+  const size_t first = outcome.err.find(warning);
+  ASSERT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(warning, first + 1), std::string::npos) << outcome.err;
+}
+
 // The same text is the same corpus, however it is compressed.
 TEST_F(Corpora, ARecompressedCorpusContinues) {
   const std::string files = "data.train=" + Compress(1).string();
