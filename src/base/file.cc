@@ -377,22 +377,28 @@ void WriteChosenFile(const Path& path, std::string_view content) {
   if (fs::is_regular_file(status)) fs::permissions(behind, status.permissions(), code);
 }
 
-bool Exists(const Path& path) {
-  std::error_code code;
-  const auto type = std::filesystem::symlink_status(path, code).type();
-  if (code && type != std::filesystem::file_type::not_found) {
+namespace {
+std::filesystem::file_type TypeIn(const std::filesystem::file_status& status,
+                                  const std::error_code& code, const Path& path) {
+  if (code && status.type() != std::filesystem::file_type::not_found) {
     FailSystem("look at", path, code.value());
   }
-  return type != std::filesystem::file_type::not_found;
+  return status.type();
 }
+}  // namespace
+
+std::filesystem::file_type TypeOf(const Path& path) {
+  std::error_code code;
+  const auto status = std::filesystem::symlink_status(path, code);
+  return TypeIn(status, code, path);
+}
+
+bool Exists(const Path& path) { return TypeOf(path) != std::filesystem::file_type::not_found; }
 
 bool IsDirectory(const Path& path) {
   std::error_code code;
-  const auto type = std::filesystem::status(path, code).type();
-  if (code && type != std::filesystem::file_type::not_found) {
-    FailSystem("look at", path, code.value());
-  }
-  return type == std::filesystem::file_type::directory;
+  const auto status = std::filesystem::status(path, code);
+  return TypeIn(status, code, path) == std::filesystem::file_type::directory;
 }
 
 std::vector<Path> ListDirectory(const Path& path) {

@@ -115,9 +115,12 @@ Path FirstFreeName(const Path& path);
 // When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.
 int64_t ChangeTime(const Path& path);
 
-// Whether there is anything of this name.
+// The type of what has this name itself; a link is not followed. Throws Error(kResources) if it
+// cannot be found out.
+std::filesystem::file_type TypeOf(const Path& path);
+// Whether there is anything of this name. Throws as TypeOf.
 bool Exists(const Path& path);
-// Whether there is a directory, or a link to one. Throws as Exists.
+// Whether there is a directory, or a link to one. Throws as TypeOf.
 bool IsDirectory(const Path& path);
 // The paths of everything in a directory, in the order of the names.
 std::vector<Path> ListDirectory(const Path& path);

@@ -35,15 +35,6 @@ bool IsSafeFileName(std::string_view name) {
          std::all_of(name.begin(), name.end(), allowed);
 }
 
-std::filesystem::file_type TypeOf(const Path& path) {
-  std::error_code code;
-  const auto status = std::filesystem::symlink_status(path, code);
-  if (code && status.type() != std::filesystem::file_type::not_found) {
-    Fail(ExitCode::kResources, "cannot examine {}: {}", path.string(), code.message());
-  }
-  return status.type();
-}
-
 std::vector<std::string> DirectoryNames(const Path& directory) {
   std::vector<std::string> names;
   for (const Path& path : ListDirectory(directory)) names.push_back(path.filename().string());

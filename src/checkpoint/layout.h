@@ -46,10 +46,6 @@ std::string ShardName(size_t index);  // "shard-00003.h5"
 // True for names that may be in a manifest: plain file names that cannot leave the directory.
 bool IsSafeFileName(std::string_view name);
 
-// The type of `path` itself; a link is not followed. Throws Error(kResources) if it cannot be found
-// out.
-std::filesystem::file_type TypeOf(const Path& path);
-
 // The names in a directory, sorted. Throws Error(kResources).
 std::vector<std::string> DirectoryNames(const Path& directory);
 

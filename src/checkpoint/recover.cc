@@ -16,14 +16,6 @@
 namespace syntra {
 namespace {
 
-struct Rejected {
-  CheckpointRef checkpoint;
-  std::string reason;
-  // A checkpoint that merely could not be read (rights, descriptors, a failing disk) may be good
-  // later: it stays.
-  bool damaged;
-};
-
 void SetAside(const CheckpointRef& bad) {
   const std::string name = std::string(kBadPrefix) + bad.path.filename().string();
   const Path target = FirstFreeName(bad.path.parent_path() / name);
@@ -36,25 +28,12 @@ void SetAside(const CheckpointRef& bad) {
   }
 }
 
-void PassOver(const Rejected& bad, Recovery mode) {
+void PassOver(const RejectedCheckpoint& bad, Recovery mode) {
   Log().warn("passed over checkpoint {}: {}", bad.checkpoint.path.string(), bad.reason);
   if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
 }
 
 bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
-
-[[noreturn]] void FailAllRejected(const Path& root, const std::vector<Rejected>& rejected) {
-  std::string list;
-  for (const Rejected& bad : rejected) list += fmt::format("\n- {}", bad.reason);
-  if (!rejected.empty() && std::ranges::none_of(rejected, &Rejected::damaged)) {
-    Fail(ExitCode::kResources, "no checkpoint in {} can be read, and they may all be good:{}",
-         root.string(), list);
-  }
-  Fail(
-      ExitCode::kCheckpoint,
-      "no usable checkpoint in {}; restore one (a run in another directory starts from scratch):{}",
-      root.string(), list);
-}
 
 // An older model in its place would give other results without a word.
 [[noreturn]] void FailUnreadable(const CheckpointRef& newest, const Error& error) {
@@ -76,14 +55,27 @@ Path RootAt(const Path& path) {
 
 }  // namespace
 
+void FailAllRejected(const Path& root, const std::vector<RejectedCheckpoint>& rejected) {
+  std::string list;
+  for (const RejectedCheckpoint& bad : rejected) list += fmt::format("\n- {}", bad.reason);
+  if (!rejected.empty() && std::ranges::none_of(rejected, &RejectedCheckpoint::damaged)) {
+    Fail(ExitCode::kResources, "no checkpoint in {} can be read, and they may all be good:{}",
+         root.string(), list);
+  }
+  Fail(
+      ExitCode::kCheckpoint,
+      "no usable checkpoint in {}; restore one (a run in another directory starts from scratch):{}",
+      root.string(), list);
+}
+
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   if (mode == Recovery::kSetAside && Exists(root)) RemoveLeftovers(root);
   const std::vector<CheckpointRef> candidates = NewestFirst(root);
-  std::vector<Rejected> rejected;
+  std::vector<RejectedCheckpoint> rejected;
   for (const CheckpointRef& candidate : candidates) {
     try {
       Checkpoint found(candidate.path, VerifyDirectory(candidate.path, candidate.step));
-      for (const Rejected& bad : rejected) PassOver(bad, mode);
+      for (const RejectedCheckpoint& bad : rejected) PassOver(bad, mode);
       return found;
     } catch (const UnsupportedFormat&) {
       throw;
@@ -122,11 +114,11 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSched
   std::stable_partition(candidates.begin(), candidates.end(), [&](const CheckpointRef& each) {
     return IsScheduled(schedule, each.step);
   });
-  std::vector<Rejected> rejected;
+  std::vector<RejectedCheckpoint> rejected;
   for (const CheckpointRef& candidate : candidates) {
     try {
       VerifyDirectory(candidate.path, candidate.step);
-      for (const Rejected& bad : rejected) PassOver(bad, Recovery::kSetAside);
+      for (const RejectedCheckpoint& bad : rejected) PassOver(bad, Recovery::kSetAside);
       return candidate.step;
     } catch (const UnsupportedFormat&) {
       throw;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/file.h"
@@ -17,13 +18,26 @@ enum class Recovery {
   kReadOnly,  // everyone else: nothing is changed
 };
 
+// One that was passed over.
+struct RejectedCheckpoint {
+  CheckpointRef checkpoint;
+  std::string reason;
+  // If it merely could not be read (rights, descriptors, a failing disk), it may be good later: it
+  // stays.
+  bool damaged;
+};
+
+// For a root of which no checkpoint can be used: throws an error with every reason,
+// Error(kResources) if none of them is known to be damaged, else Error(kCheckpoint).
+[[noreturn]] void FailAllRejected(const Path& root,
+                                  const std::vector<RejectedCheckpoint>& rejected);
+
 // Opens the newest checkpoint in `root` that verifies completely; nullopt if there has never been
 // one. Newer ones that fail are logged with file and reason. If there are checkpoints but none is
-// usable, throws an error with every reason and leaves all in place, so a run never starts from
-// scratch by itself: Error(kResources) if none of them could be read, else Error(kCheckpoint). A
-// checkpoint of a newer format version also throws rather than being skipped. With kReadOnly so
-// does one that cannot be read but may be good: without it a run would train the same steps again,
-// but a command would use another model.
+// usable, throws as FailAllRejected and leaves all in place, so a run never starts from scratch by
+// itself. A checkpoint of a newer format version also throws rather than being skipped. With
+// kReadOnly so does one that cannot be read but may be good: without it a run would train the same
+// steps again, but a command would use another model.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
 // The step of the checkpoint to which a run that has diverged goes back: the newest valid one from

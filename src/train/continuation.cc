@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/recover.h"
 #include "checkpoint/verify.h"
 #include "config/change.h"
 #include "data/example.h"
@@ -118,20 +119,19 @@ bool IsSamePlace(const std::string& then, const std::string& now) {
 std::optional<CheckpointSummary> NewestSummary(const Path& root) {
   std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
   std::ranges::reverse(checkpoints);
-  std::vector<std::string> reasons;
-  ExitCode code = ExitCode::kResources;  // none can be read
+  std::vector<RejectedCheckpoint> rejected;
   for (const CheckpointRef& checkpoint : checkpoints) {
     try {
       return CheckpointSummary{checkpoint.path, ReadManifest(checkpoint.path).info};
     } catch (const UnsupportedFormat&) {
       throw;
     } catch (const Error& error) {
-      reasons.push_back(fmt::format("{}: {}", checkpoint.path.string(), error.what()));
-      if (error.code() == ExitCode::kCheckpoint) code = ExitCode::kCheckpoint;
+      rejected.push_back({checkpoint, fmt::format("{}: {}", checkpoint.path.string(), error.what()),
+                          error.code() == ExitCode::kCheckpoint});
     }
   }
-  if (reasons.empty()) return std::nullopt;
-  Fail(code, "no usable checkpoint in {}:\n- {}", root.string(), Join(reasons, "\n- "));
+  if (rejected.empty()) return std::nullopt;
+  FailAllRejected(root, rejected);
 }
 
 bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest) {

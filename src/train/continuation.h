@@ -24,7 +24,8 @@ struct CheckpointSummary {
 bool IsSamePlace(const std::string& then, const std::string& now);
 
 // The newest checkpoint in `root` whose manifest can be read; nullopt if there is no checkpoint.
-// Throws Error(kCheckpoint) if there are some and none can be read. Changes nothing.
+// Throws as FailAllRejected (checkpoint/recover.h) if there are some and none can be read. Changes
+// nothing.
 std::optional<CheckpointSummary> NewestSummary(const Path& root);
 
 // Whether the run was trained on the token shards of this digest (CorpusIndex::DataDigest). Shards

@@ -2,6 +2,10 @@
 // The run directory: concurrent use, changes between starts, damage, and full disks.
 #include <signal.h>
 
+#include <tuple>
+
+#include "checkpoint/layout.h"
+#include "tests/base/strace.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -120,6 +124,62 @@ TEST_F(Directories, OnlyDamagedCheckpointsAreAnError) {
     EXPECT_TRUE(outcome.Says("step-0000000020")) << outcome.err;
   }
   EXPECT_EQ(LastLoggedStep("run"), 20);
+}
+
+// They may all be good, so the code is not that of damage, and they stay.
+TEST_F(Directories, CheckpointsThatCannotBeReadNowAreUsedLater) {
+  if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
+  Train("run", {"train.steps=10"});
+  const auto saved = DirectoryNames(Directory("run") / "checkpoints");
+  // The manifests are read first, to see whether the run can continue; then all files.
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"EIO", "MANIFEST", "Input/output error; the disk or the file server fails"},
+      {"EACCES", "MANIFEST", "Permission denied; change its rights or those of its directory"},
+      {"ESTALE", "MANIFEST", "Stale file handle; the file server no longer knows it"},
+      {"EIO", "shard-00000.h5", "Input/output error; the disk or the file server fails"}};
+  for (const auto& [error, file, says] : cases) {
+    Arguments wrapper{"strace",    "-f", "-o",
+                      "/dev/null", "-e", fmt::format("inject=openat:error={}", error)};
+    for (const std::string& name : saved) {
+      wrapper.insert(wrapper.end(), {"-P", Directory("run") / "checkpoints" / name / file});
+    }
+    const Outcome outcome = Run(Pretrain("run"), {.wrapper = wrapper});
+    EXPECT_EQ(outcome.code, 4) << outcome.err;
+    EXPECT_TRUE(outcome.Says("can be read, and they may all be good")) << outcome.err;
+    for (const int64_t step : {5, 10}) {
+      const Path path = CheckpointPath("run", step) / file;
+      EXPECT_TRUE(outcome.Says(fmt::format("cannot read {}: {}", path.string(), says)))
+          << outcome.err;
+    }
+    EXPECT_EQ(DirectoryNames(Directory("run") / "checkpoints"), saved);
+  }
+  // One that is damaged makes it an error of another kind.
+  ReplaceFileDurably(CheckpointPath("run", 10) / "MANIFEST", "");
+  const Outcome damaged =
+      Run(Pretrain("run"),
+          {.wrapper = {"strace", "-f", "-o", "/dev/null", "-e", "inject=openat:error=EIO", "-P",
+                       CheckpointPath("run", 5) / "MANIFEST"}});
+  EXPECT_EQ(damaged.code, 5) << damaged.err;
+  EXPECT_TRUE(damaged.Says("restore one")) << damaged.err;
+  const Outcome later = Run(Pretrain("run"));
+  EXPECT_EQ(later.code, 0) << later.err;
+  EXPECT_TRUE(later.Says("continuing from " + CheckpointPath("run", 5).string())) << later.err;
+}
+
+// Where what is there cannot be told, it is not taken for damage either.
+TEST_F(Directories, ACheckpointThatCannotBeLookedAtMayBeGood) {
+  if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
+  Train("run", {"train.steps=5"});
+  const Path manifest = CheckpointPath("run", 5) / "MANIFEST";
+  const Outcome outcome = Run({"eval", CheckpointPath("run", 5).string()},
+                              {.wrapper = {"strace", "-f", "-o", "/dev/null", "-e",
+                                           "inject=newfstatat:error=EIO", "-P", manifest}});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(
+      outcome.Says(fmt::format("cannot look at {}: Input/output error; the disk or the file "
+                               "server fails",
+                               manifest.string())))
+      << outcome.err;
 }
 
 // Perhaps somebody has moved them, or their disk is not there now.
