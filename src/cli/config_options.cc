@@ -42,8 +42,32 @@ void ConfigOptions::RequireAny() const {
   Fail(ExitCode::kConfig, "no configuration; give a file, e.g. my.textproto");
 }
 
+void ConfigOptions::RequireOwnDirectory() const {
+  std::string run;
+  std::vector<std::string> others;
+  for (const auto* files : {&unnamed_files, &named_files}) {
+    for (const std::string& file : *files) {
+      if (IsDirectory(file)) {
+        run = file;
+      } else {
+        others.push_back(file);
+      }
+    }
+  }
+  if (run.empty() || ReadUnchecked(others, overrides).train().has_directory()) return;
+  const std::string recorded = ReadUnchecked(Files(), overrides).train().directory();
+  std::error_code code;
+  if (std::filesystem::equivalent(recorded, run, code)) return;
+  Fail(ExitCode::kConfig,
+       "the run in {0} recorded train.directory {1}, which is not this directory (it was moved, or "
+       "the path is relative to another one): to continue this run, add --set "
+       "train.directory={0}; to begin another one, set it to a new directory",
+       run, recorded);
+}
+
 Config ConfigOptions::Load(const ConfigPurpose& purpose) const {
   RequireAny();
+  if (purpose.run) RequireOwnDirectory();
   return LoadConfig(Files(), overrides, purpose);
 }
 

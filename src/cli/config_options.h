@@ -32,7 +32,12 @@ struct ConfigOptions {
 
   // Throws Error(kConfig) if there is neither a file nor an override.
   void RequireAny() const;
-  // Throws as RequireAny, and Error(kConfig) with all errors.
+  // Throws Error(kConfig) if a run directory is among the files, and the train.directory that its
+  // run recorded is not this directory, as where it was moved, or where the path is relative to
+  // another working directory: there another run would begin. No matter where something else sets
+  // train.directory.
+  void RequireOwnDirectory() const;
+  // Throws as these two, and Error(kConfig) with all errors.
   Config Load(const ConfigPurpose& purpose) const;
 };
 

@@ -41,10 +41,13 @@ Action SetUpPrepare(CLI::App& app) {
     const Config config = options->Load(kForPreparing);
     const DataConfig& data = config.data();
     const RunDirectory run{config.train().directory()};
-    if (output->empty() && data.prepared().empty() && run.root.empty()) {
-      Fail(ExitCode::kConfig,
-           "nothing says where the token shards go; give --output DIR, data.prepared or "
-           "train.directory");
+    if (output->empty() && data.prepared().empty()) {
+      if (run.root.empty()) {
+        Fail(ExitCode::kConfig,
+             "nothing says where the token shards go; give --output DIR, data.prepared or "
+             "train.directory");
+      }
+      options->RequireOwnDirectory();
     }
     ChooseThreads(config.train());
     const Tokenizer tokenizer = OpenTokenizer(config);

@@ -113,6 +113,7 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
   std::vector<std::string> overrides = options.overrides;
   // Told before a model is looked for and read.
   CheckReadable(files, overrides);
+  if (purpose.run) options.RequireOwnDirectory();
   const Config given = ReadWithStart(options, start);
   if (!start.initial.empty()) overrides.insert(overrides.begin(), InitialOverride(given));
   std::optional<InitialModel> initial;

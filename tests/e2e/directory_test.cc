@@ -101,6 +101,32 @@ TEST_F(Directories, WhatDoesNotMayChange) {
   }
 }
 
+// Its configuration names the old place, where another run would begin.
+TEST_F(Directories, AMovedRunContinuesWhereItIs) {
+  Train("run", {"train.steps=3"});
+  std::filesystem::rename(Directory("run"), Directory("moved"));
+  const std::string moved = Directory("moved").string();
+  for (const char* command : {"pretrain", "prepare", "check"}) {
+    const Arguments more = command == std::string("prepare")
+                               ? Arguments{command, moved, "--set", "data.prepared="}
+                               : Arguments{command, moved, "--set", "train.steps=5"};
+    const Outcome refused = Run(more);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_TRUE(refused.Says("the run in " + moved + " recorded train.directory " +
+                             Directory("run").string() + ", which is not this directory"))
+        << refused.err;
+    EXPECT_FALSE(Exists(Directory("run")));
+  }
+  const Outcome named =
+      Run({"pretrain", moved, "--set", "train.steps=5", "--set", "train.directory=" + moved});
+  EXPECT_EQ(named.code, 0) << named.err;
+  EXPECT_EQ(NewestStep("moved"), 5);
+  // Now it has recorded the new one, under any of its names.
+  std::filesystem::create_directory_symlink(Directory("moved"), Directory("link"));
+  EXPECT_EQ(Run({"pretrain", Directory("link").string(), "--set", "train.steps=7"}).code, 0);
+  EXPECT_EQ(NewestStep("moved"), 7);
+}
+
 TEST_F(Directories, ADamagedCheckpointIsPassedOver) {
   Train("straight");
   Train("run", {"train.steps=20"});
