@@ -50,7 +50,7 @@ void RequireLines(const Path& path, std::string_view first) {
 
 constexpr size_t kKeptCapacity = size_t{4} << 20;  // of a parser, in bytes of a line
 
-// Lines that are JSON objects.
+// Lines that are JSON objects. Blank ones are skipped.
 class JsonReader : public RecordReader {
  public:
   explicit JsonReader(const Path& path) : RecordReader(path), lines_(OpenByteSource(path)) {}
@@ -58,10 +58,12 @@ class JsonReader : public RecordReader {
  protected:
   bool Read(Record* record) override {
     Line line;
-    if (!lines_.Next(&line)) return false;
-    record->offset = line.offset;
-    record->line = line.number;
-    record->fault = Parse(line, record);
+    do {
+      if (!lines_.Next(&line)) return false;
+      record->offset = line.offset;
+      record->line = line.number;
+      record->fault = Parse(line, record);
+    } while (record->fault == RecordFault::kEmptyLine);
     return true;
   }
 

@@ -19,15 +19,12 @@ constexpr size_t kDigits = 5;
 constexpr std::string_view kOf = "-of-";
 constexpr int64_t kMissingNamedAtMost = 5;
 
-bool IsWildcard(std::string_view pattern) {
-  return pattern.find_first_of("*?[") != std::string_view::npos;
-}
-
 // An error callback for glob, which would otherwise skip a directory that it cannot read (for lack
 // of file descriptors, say). A directory that does not exist is not an error.
 int IsUnreadable(const char*, int error_number) { return error_number != ENOENT; }
 
-std::vector<std::string> Glob(const std::string& pattern) {
+std::vector<std::string> NamesOf(const std::string& pattern) {
+  if (Exists(pattern)) return {pattern};
   glob_t found{};
   const int code = glob(pattern.c_str(), 0, IsUnreadable, &found);
   const int error_number = errno;
@@ -93,20 +90,36 @@ void CheckSetsAreWhole(const std::string& pattern, const std::vector<std::string
   }
 }
 
+void RequireNoDirectory(const std::string& pattern, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!IsDirectory(name)) continue;
+    Fail(ExitCode::kData,
+         "{} matches {}, which is a directory; let the pattern match files only, such as *.jsonl",
+         pattern, name);
+  }
+}
+
 }  // namespace
+
+bool IsPattern(const std::string& text) {
+  return text.find_first_of("*?[") != std::string::npos && !Exists(text);
+}
 
 std::vector<Path> ExpandPatterns(std::span<const std::string> patterns) {
   std::vector<Path> files;
   std::set<std::string> seen;
   for (const std::string& pattern : patterns) {
-    const std::vector<std::string> names = Glob(pattern);
+    const std::vector<std::string> names = NamesOf(pattern);
     if (names.empty()) {
       Fail(ExitCode::kData,
            "no file matches {}; check the path, and quote patterns so that the shell does not "
            "expand them",
            pattern);
     }
-    if (IsWildcard(pattern)) CheckSetsAreWhole(pattern, names);
+    if (IsPattern(pattern)) {
+      RequireNoDirectory(pattern, names);
+      CheckSetsAreWhole(pattern, names);
+    }
     for (const std::string& name : names) {
       if (seen.insert(name).second) files.emplace_back(name);
     }

@@ -10,9 +10,13 @@
 
 namespace syntra {
 
-// The files that the glob patterns match, in the order of the patterns and by name within each; no
-// file twice. Throws Error(kData) if a pattern matches nothing, or if files of a numbered set
-// ("c4-train.00007-of-01024.json.gz") that it would match are missing.
+// Whether this is a pattern, and not the name of a file, which may have the same characters.
+bool IsPattern(const std::string& text);
+
+// The files that are named or that the glob patterns match, in the order of the patterns and by
+// name within each; no file twice. Throws Error(kData) if a pattern matches nothing or a directory,
+// or if files of a numbered set ("c4-train.00007-of-01024.json.gz") that it would match are
+// missing.
 std::vector<Path> ExpandPatterns(std::span<const std::string> patterns);
 
 }  // namespace syntra

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "config/scalar.h"
+#include "data/pattern.h"
 
 namespace syntra {
 namespace {
@@ -54,7 +55,7 @@ std::string ReadFault(const std::string& path) {
 }
 
 std::string PatternFault(const std::string& pattern) {
-  if (pattern.find_first_of("*?[") == std::string::npos) {
+  if (!IsPattern(pattern)) {
     std::string fault = ReadFault(pattern);
     if (fault == kIsDirectory) fault += "; add /* to name all files in it";
     return fault.empty() ? "" : fmt::format("cannot read {}: {}", Quoted(pattern), fault);

@@ -29,6 +29,31 @@ TEST(Pattern, NothingMatchedIsAnError) {
                 "; check the path, and quote patterns so that the shell does not expand them");
 }
 
+// Browsers call the second download of a file "a [1].txt" or so.
+TEST(Pattern, AFileMayHaveTheNameOfAPattern) {
+  const Path directory = ScratchDirectory("brackets");
+  const std::string base = directory.string();
+  for (const char* name : {"a [1].txt", "a 1.txt", "a*.txt", "b.txt"}) {
+    WriteScratch(directory / name, "x\n");
+  }
+  EXPECT_EQ(Names(Expand({base + "/a [1].txt"})), (std::vector<std::string>{"a [1].txt"}));
+  EXPECT_EQ(Names(Expand({base + "/a*.txt"})), (std::vector<std::string>{"a*.txt"}));
+  EXPECT_FALSE(IsPattern(base + "/a [1].txt"));
+  EXPECT_TRUE(IsPattern(base + "/[ab].txt"));
+  EXPECT_EQ(Names(Expand({base + "/[ab].txt"})), (std::vector<std::string>{"b.txt"}));
+}
+
+TEST(Pattern, DirectoriesAreNamed) {
+  const Path directory = ScratchDirectory("folders");
+  WriteScratch(directory / "a.txt", "x\n");
+  CreateDirectories(directory / "more");
+  const std::string base = directory.string();
+  EXPECT_EQ(DataErrorOf([&] { Expand({base + "/*"}); }),
+            fmt::format("{0}/* matches {0}/more, which is a directory; let the pattern match files "
+                        "only, such as *.jsonl",
+                        base));
+}
+
 TEST(Pattern, MissingShardsAreNamed) {
   const Path directory = ScratchDirectory("missing");
   const std::string base = directory.string();
