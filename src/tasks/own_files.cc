@@ -20,7 +20,8 @@ TableFormat OwnFormat(const Path& file, bool header) {
   std::optional<TableFormat> format = TableFormatOf(file);
   if (!format) {
     Fail(ExitCode::kConfig,
-         "{}: a task's files are named *.tsv, *.csv or *.jsonl, each also with .gz", file.string());
+         "\"{}\": a task's files are named *.tsv, *.csv or *.jsonl, each also with .gz",
+         file.string());
   }
   format->header = header;
   format->advice =

@@ -153,6 +153,15 @@ std::string MajorityAnswer(const Task& task, std::span<const TaskExample> train)
   return answer;
 }
 
+std::vector<std::string> LabelsWithoutExamples(const Task& task,
+                                               std::span<const TaskExample> train) {
+  std::vector<std::string> labels = task.traits().labels;
+  std::erase_if(labels, [&](const std::string& label) {
+    return std::ranges::find(train, label, &TaskExample::targets) != train.end();
+  });
+  return labels;
+}
+
 std::string PredictionLine(const Task& task, const Prediction& prediction) {
   const TaskExample& example = prediction.example;
   const Judgement judgement = task.Judge(example, prediction.text);

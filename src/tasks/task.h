@@ -176,6 +176,9 @@ void CheckExamples(const Task& task, const TaskSplit& split, const TaskFolder& f
 // The answer that is right most often: the label of the largest class of `train`, the first among
 // equals; for scores, the most frequent target. Empty for free text.
 std::string MajorityAnswer(const Task& task, std::span<const TaskExample> train);
+// The labels that no example of `train` has.
+std::vector<std::string> LabelsWithoutExamples(const Task& task,
+                                               std::span<const TaskExample> train);
 
 // A line of predictions/<task>.jsonl, without its end: id, input, target, prediction, and what the
 // metrics read of them.

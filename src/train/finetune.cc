@@ -11,6 +11,7 @@
 #include "checkpoint/read.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/verify.h"
+#include "data/example.h"
 #include "train/agreement.h"
 #include "train/best_checkpoints.h"
 #include "train/run_directory.h"
@@ -45,6 +46,7 @@ class Finetuning : public Workload {
   bool Finish(RunContext& run, TrainingState& state) override;
 
  private:
+  void WarnOfExamples(const Config& config) const;
   Path ModelFor(const Task& task) const;
   Checkpoint OpenModelFor(RunContext& run, const Task& task) const;
   bool AnswerTest(RunContext& run, TrainingState& state, const Task& task);
@@ -74,12 +76,7 @@ TrainingData Finetuning::Open(RunContext& run) {
   const uint64_t seed = run.config.train().seed();
   tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
   data_ = FinetuningData::Read(run.config, *tokenizer_, [&run] { run.watchdog.Alive(); });
-  if (data_.cut_examples > 0) {
-    const bool text = ArchitectureOf(run.config.model()).outputs() == Outputs::kTokens;
-    Log().warn("{} training examples are longer than data.input_length {}{} and are cut",
-               WithThousands(data_.cut_examples), config.input_length(),
-               text ? fmt::format(" or data.target_length {}", config.target_length()) : "");
-  }
+  WarnOfExamples(run.config);
   TestAnswers::CompareFiles(run, data_.tasks);
   results_ = ResultsOf(data_.tasks);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
@@ -91,6 +88,22 @@ TrainingData Finetuning::Open(RunContext& run) {
   run.identity.validation_digest = ToHex(data_.validation_digest);
   run.identity.task_validation_digests = data_.task_validation_digests;
   return training;
+}
+
+void Finetuning::WarnOfExamples(const Config& config) const {
+  if (data_.cut_examples > 0) {
+    const bool text = ArchitectureOf(config.model()).outputs() == Outputs::kTokens;
+    const ExampleLengths most = RowLengths(config.data());
+    Log().warn("{} training examples are longer than data.input_length {}{} and are cut",
+               WithThousands(data_.cut_examples), most.inputs,
+               text ? fmt::format(" or data.target_length {}", most.targets) : "");
+  }
+  for (const TaskData& task : data_.tasks) {
+    const std::vector<std::string>& labels = task.labels_without_examples;
+    if (labels.empty()) continue;
+    Log().warn("task \"{}\": no training example has the label {}, so the model cannot learn it",
+               task.name(), Join(labels, " or "));
+  }
 }
 
 std::string Finetuning::DescribeData() const {

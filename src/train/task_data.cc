@@ -149,6 +149,7 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
       const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
       entry.training_examples = static_cast<int64_t>(examples.size());
       entry.majority_answer = MajorityAnswer(*entry.task, examples);
+      entry.labels_without_examples = LabelsWithoutExamples(*entry.task, examples);
       if (alive) alive();
       training.Add(entry.name(), PairsOf(examples, entry.first_class));
       if (alive) alive();

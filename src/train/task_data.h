@@ -27,6 +27,7 @@ struct TaskData {
   int64_t training_examples = 0;
   int32_t first_class = 0;      // the id of its first label (FirstClassIds); 0: answered with text
   std::string majority_answer;  // MajorityAnswer of the training split
+  std::vector<std::string> labels_without_examples;  // in the training split
 
   const std::string& name() const { return task->traits().name; }
   // Of all validation splits.

@@ -420,6 +420,21 @@ TEST_F(Finetune, ExamplesOfTasksAreShown) {
   EXPECT_TRUE(none.Says("no task of data.task has a validation split")) << none.err;
 }
 
+// Files can be what people want, and no good to learn from.
+TEST_F(Finetune, WhatTheTrainingExamplesLackIsSaid) {
+  ReplaceFileDurably(scratch_ / "train.tsv", "text\tlabel\nfa ga ja fa ga ja fa ga ja\tca\n");
+  const Outcome outcome = Run(Command("a", {"data.input_length=8", "data.target_length=0"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(
+      outcome.Says("task \"toy\": no training example has the label da, so the model "
+                   "cannot learn it"))
+      << outcome.err;
+  EXPECT_TRUE(
+      outcome.Says("1 training examples are longer than data.input_length 8 or "
+                   "data.target_length 3 and are cut"))
+      << outcome.err;
+}
+
 TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   const auto fails = [&](const Arguments& settings, int code, const std::string& says) {
     const Outcome outcome = Run(Command("a", settings));
@@ -429,6 +444,8 @@ TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   };
   fails({"data.directory=/nowhere", "data.task={cola {}}"}, 3, "CoLA/train.tsv");
   fails({"data.task={classification {name: \"x\"}}"}, 2, "neither a train nor a validation file");
+  fails({"data.task={classification {name: \"x\" train: \"\"}}"}, 2,
+        "\"\": a task's files are named *.tsv");
   const auto tested_by = [](const std::string& file) {
     return "data.task=[{ classification { name: 'x' train: 'train.tsv' test: '" + file +
            "' label: ['ca', 'da'] } }]";

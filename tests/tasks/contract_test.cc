@@ -245,5 +245,18 @@ TEST(Tasks, TheLargestClassIsTheMajorityAnswer) {
   EXPECT_EQ(MajorityAnswer(*TaskOf("record {}"), Read(*TaskOf("record {}"), "train")), "");
 }
 
+TEST(Tasks, LabelsWithoutExamplesAreFound) {
+  using Labels = std::vector<std::string>;
+  const std::unique_ptr<Task> task = TaskOf("mnli {}");
+  std::vector<TaskExample> train(2);
+  train[1].targets = "neutral";
+  EXPECT_EQ(LabelsWithoutExamples(*task, train), (Labels{"entailment", "contradiction"}));
+  for (const std::string& label : task->traits().labels) {
+    train.push_back({.inputs = "", .targets = label});
+  }
+  EXPECT_EQ(LabelsWithoutExamples(*task, train), Labels());
+  EXPECT_EQ(LabelsWithoutExamples(*TaskOf("record {}"), train), Labels());
+}
+
 }  // namespace
 }  // namespace syntra
