@@ -21,7 +21,10 @@ Checkpoint OpenTensorFile(const Path& path) {
   const Buffer buffer(static_cast<size_t>(file.Size()), "a file of tensors");
   const std::span<std::byte> bytes(buffer.data(), buffer.size());
   if (!ReadFromStart(file, bytes) || !IsHdf5(bytes)) {
-    Fail(ExitCode::kCheckpoint, "{} is neither a checkpoint nor an HDF5 file", path.string());
+    Fail(ExitCode::kCheckpoint,
+         "{} is neither a checkpoint nor an HDF5 file; of a model in safetensors files, name their "
+         "directory",
+         path.string());
   }
   Hdf5Contents contents = ContentsOfHdf5(bytes, name);
   if (contents.tensors.empty()) {

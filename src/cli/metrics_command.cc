@@ -44,6 +44,9 @@ std::vector<Judgement> ReadExamples(const MetricsOptions& options) {
   for (std::string& answer : LinesOf(options.answers)) {
     examples.emplace_back().predicted_text = std::move(answer);
   }
+  if (examples.empty()) {
+    Fail(ExitCode::kData, "{} is empty; each of its lines must be an answer", options.answers);
+  }
   for (const std::string& file : options.references) {
     const std::vector<std::string> lines = LinesOf(file);
     if (lines.size() != examples.size()) {

@@ -81,6 +81,16 @@ std::map<std::string, std::set<std::string>> TensorsByFile(const Path& path) {
   return files;
 }
 
+void RefuseWithoutIndex(const Path& directory) {
+  for (const Path& path : ListDirectory(directory)) {
+    if (path.extension() != ".safetensors") continue;
+    Fail(ExitCode::kCheckpoint,
+         "{} has {}, but neither {} nor {}, which names the file of each tensor; is the copy "
+         "complete?",
+         directory.string(), path.filename().string(), kSafetensorsFile, kSafetensorsIndex);
+  }
+}
+
 }  // namespace
 
 SafetensorsSource::SafetensorsSource(const Path& directory) {
@@ -89,6 +99,7 @@ SafetensorsSource::SafetensorsSource(const Path& directory) {
   } else if (Exists(directory / kSafetensorsFile)) {
     Add(directory / kSafetensorsFile);
   } else {
+    RefuseWithoutIndex(directory);
     Fail(ExitCode::kCheckpoint,
          "{} has neither {} nor {}; other files of weights (pytorch_model.bin) are not read, since "
          "they are programs: save the model again with safe_serialization=True",

@@ -272,7 +272,8 @@ TEST_F(TensorFile, WhatIsNone) {
     return ErrorOf([&] { OpenTensorFile(path); });
   };
   EXPECT_THAT(say(""), HasSubstr("neither a checkpoint nor an HDF5 file"));
-  EXPECT_THAT(say("weights"), HasSubstr("neither a checkpoint nor an HDF5 file"));
+  EXPECT_THAT(say("weights"), HasSubstr("neither a checkpoint nor an HDF5 file; of a model in "
+                                        "safetensors files, name their directory"));
   EXPECT_THAT(say(ReadFile(kVersion1 / kShard).substr(0, 1000)), HasSubstr("HDF5 H5Fopen"));
   EXPECT_THAT(say(ReadFile(kVersion1 / "tensors.h5")),
               AllOf(HasSubstr("holds no tensors"), HasSubstr("is a link to another place or file"),

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -188,6 +189,21 @@ TEST_F(Safetensors, AnIndexThatLies) {
   EXPECT_NE(with("weight_map", "weights").find("is not an index"), std::string::npos);
   EXPECT_NE(with("model-00001-of-00003", "model-00009-of-00003")
                 .find("names model-00009-of-00003.safetensors, which is not there"),
+            std::string::npos);
+}
+
+// As where some files of a download are missing.
+TEST_F(Safetensors, FilesWithoutTheirIndex) {
+  Save({.file_bytes = 12});
+  RemoveAll(scratch_ / kSafetensorsIndex);
+  const auto complaint = [&] {
+    return ErrorOf([&] { SafetensorsSource source(scratch_); }, ExitCode::kCheckpoint);
+  };
+  EXPECT_NE(complaint().find("has model-00001-of-00003.safetensors, but neither"),
+            std::string::npos);
+  for (const Path& file : ListDirectory(scratch_)) RemoveAll(file);
+  ReplaceFileDurably(scratch_ / "pytorch_model.bin", "a program");
+  EXPECT_NE(complaint().find("save the model again with safe_serialization=True"),
             std::string::npos);
 }
 

@@ -112,6 +112,8 @@ TEST_F(Translation, AnswersCanBeJudgedAlone) {
   const Outcome shorter = Run(command);
   EXPECT_EQ(shorter.code, 3);
   EXPECT_TRUE(shorter.Says("has 2 lines, but")) << shorter.err;
+  ReplaceFileDurably(scratch_ / "answers.txt", "");
+  EXPECT_TRUE(Run(command).Says("answers.txt is empty"));
   command[1] = "rougeL";
   EXPECT_TRUE(Run(command).Says("did you mean \"rouge\"?"));
   command[1] = "precision";
