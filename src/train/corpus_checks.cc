@@ -7,6 +7,7 @@
 #include "data/corpus_index.h"
 #include "data/first_records.h"
 #include "data/training_data.h"
+#include "train/held_out.h"
 
 namespace syntra {
 
@@ -27,6 +28,17 @@ std::string CorpusChecks::CheckSplit(size_t split, const std::optional<Tokenizer
   if (!tokenizer) return Counted(std::ssize(ShardTasks(splits_[split])), "file");
   const PreparedState& state = states_[split].emplace(LookAtPrepared(splits_[split], *tokenizer));
   return Counted(state.files, "file") + ", " + HumanBytes(static_cast<double>(state.source_bytes));
+}
+
+CheckResult CorpusChecks::CheckHeldOut() const {
+  if (splits_.size() < 2) return "none";
+  std::array<std::vector<Path>, 2> files;
+  for (size_t i = 0; i < files.size(); ++i) {
+    for (const ShardTask& task : ShardTasks(splits_[i])) files[i].push_back(task.source);
+  }
+  const std::string both = FilesNotHeldOut(files[0], files[1]);
+  if (both.empty()) return "no validation file is a training file";
+  return {both, Finding::State::kWarning};
 }
 
 std::string CorpusChecks::CheckFirst() const {

@@ -55,6 +55,7 @@ class Checks {
     found.Check("schedule", {}, [&] { return CheckSchedule(); });
     if (tasks_) {
       found.Check("task files", {}, [&] { return tasks_->CheckFiles(); });
+      found.Check("held-out data", {"task files"}, [&] { return tasks_->CheckHeldOut(); });
       found.Check("test files", {"task files"}, [&] { return tasks_->CheckTestFiles(); });
     }
     found.Check("initial", {}, [&] { return CheckInitial(); });
@@ -67,6 +68,8 @@ class Checks {
     if (corpora_) {
       found.Check("training data", {}, [&] { return corpora_->CheckTraining(tokenizer_); });
       found.Check("validation data", {}, [&] { return corpora_->CheckValidation(tokenizer_); });
+      found.Check("held-out data", {"training data", "validation data"},
+                  [&] { return corpora_->CheckHeldOut(); });
       found.Check("first records", {"training data", "validation data"},
                   [&] { return corpora_->CheckFirst(); });
     }

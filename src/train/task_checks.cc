@@ -2,8 +2,10 @@
 #include "train/task_checks.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
+#include "train/held_out.h"
 #include "train/task_data.h"
 #include "train/task_labels.h"
 
@@ -16,6 +18,22 @@ std::string TaskChecks::CheckFiles() {
   names.reserve(tasks_.size());
   for (const std::unique_ptr<Task>& task : tasks_) names.push_back(task->traits().name);
   return "all there for " + Join(names, ", ");
+}
+
+CheckResult TaskChecks::CheckHeldOut() const {
+  std::vector<std::string> all;
+  for (const std::unique_ptr<Task>& task : tasks_) {
+    std::vector<Path> training, validation;
+    for (const TaskSplit& split : task->traits().splits) {
+      if (split.use == TaskSplit::Use::kTest) continue;
+      auto& files = split.use == TaskSplit::Use::kTrain ? training : validation;
+      std::ranges::move(FilesOf(split, config_.data().directory()), std::back_inserter(files));
+    }
+    const std::string both = FilesNotHeldOut(training, validation);
+    if (!both.empty()) all.push_back(fmt::format("task \"{}\": {}", task->traits().name, both));
+  }
+  if (all.empty()) return "no validation file is a training file";
+  return {Join(all, "; "), Finding::State::kWarning};
 }
 
 std::string TaskChecks::CheckTestFiles() const {

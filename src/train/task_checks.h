@@ -21,6 +21,7 @@ class TaskChecks {
 
   // Each check throws an Error or returns what it found. CheckFiles must come first.
   std::string CheckFiles();
+  CheckResult CheckHeldOut() const;
   // Checks the test files, which are read when all is trained; other files are read before.
   std::string CheckTestFiles() const;
   CheckResult CheckLabels(const Tokenizer& tokenizer) const;

@@ -219,6 +219,30 @@ TEST_F(Preflights, WithoutATokenizerTheMessageSaysWhatToSet) {
   ExpectFailure("tokenizer", ExitCode::kConfig, "step-0000000050 does not");
 }
 
+// A pattern may match more than was meant.
+TEST_F(Preflights, ValidationFilesThatAreTrainedOn) {
+  Write("corpus/b.jsonl", "{\"text\": \"a third way\"}\n");
+  const std::string corpus = (scratch_ / "corpus").string();
+  Set("data.validation", '"' + corpus + "/b.jsonl\"");
+  EXPECT_EQ(Of("held-out data").state, State::kGood) << Of("held-out data").detail;
+  std::filesystem::create_directory_symlink(scratch_ / "corpus", scratch_ / "link");
+  Set("data.train", '"' + (scratch_ / "link").string() + "/*\"");
+  ExpectWarning("held-out data", corpus + "/b.jsonl is among the training files, too");
+  Set("data.train", '"' + corpus + "/nothing*\"");
+  EXPECT_EQ(Of("held-out data").state, State::kSkipped);
+  Write("train.tsv", "text\tlabel\na\tx\n");
+  Write("other.tsv", "text\tlabel\na\tx\n");
+  Set("data.directory", '"' + scratch_.string() + '"');
+  const auto judged_by = [&](const std::string& file) {
+    Set("data.task", "[{ classification { name: 'news' train: ['train.tsv'] validation: '" + file +
+                         "' label: ['x', 'y'] } }]");
+  };
+  judged_by("other.tsv");
+  EXPECT_EQ(Of("held-out data").state, State::kGood) << Of("held-out data").detail;
+  judged_by("./train.tsv");
+  ExpectWarning("held-out data", "task \"news\": " + (scratch_ / "./train.tsv").string() + " is");
+}
+
 // A test split is read when all is trained: what is wrong with it is known before.
 TEST_F(Preflights, FilesOfATestSplit) {
   Write("train.tsv", "text\tlabel\na\tx\n");
