@@ -17,6 +17,7 @@ struct Dialect {
   // Whether a field may be enclosed in double quotes. It may then contain any character; a quote is
   // doubled.
   bool quotes;
+  const char* advice;  // where rows have more or fewer fields than there are columns
 };
 
 class DelimitedReader : public RecordReader {
@@ -47,7 +48,8 @@ class DelimitedReader : public RecordReader {
   // there are, the first good row does.
   virtual RecordFault Check(Record* record) {
     if (columns_ > 0 && fields_ != columns_) {
-      record->detail = fmt::format("{} fields for {} columns", fields_, columns_);
+      record->detail = fmt::format("{} for {}; {}", Counted(fields_, "field"),
+                                   Counted(columns_, "column"), dialect_.advice);
       return RecordFault::kFieldCount;
     }
     for (size_t i = 0; i < wanted_.size(); ++i) {
@@ -303,7 +305,11 @@ class DelimitedTextReader : public DelimitedReader {
   }
 };
 
-constexpr Dialect kCsv{',', /*quotes=*/true}, kTsv{'\t', /*quotes=*/false};
+constexpr Dialect kCsv{',', /*quotes=*/true,
+                       "a field with commas or newlines must be in double quotes"};
+constexpr Dialect kTsv{'\t', /*quotes=*/false,
+                       "a field of a tsv file cannot have tabs or newlines, in quotes neither; one "
+                       "of a csv file can"};
 
 }  // namespace
 

@@ -62,12 +62,15 @@ TEST(Csv, RowsMayCrossBlocks) {
 }
 
 TEST(Csv, MalformedRowsAreBadRecords) {
+  const std::string advice = "; a field with commas or newlines must be in double quotes";
   const std::vector<ReadRecord> rows =
       ReadCsv("id,text\n1,\"a\"b\"\n2\n3,x,y\n4,\xff\n5,\"a\"\rb\n6,good\n");
   ASSERT_EQ(rows.size(), 6u);
   EXPECT_EQ(rows[0], (ReadRecord{"", 8, 2, RecordFault::kBadQuotes}));
-  EXPECT_EQ(rows[1], (ReadRecord{"", 16, 3, RecordFault::kFieldCount, "1 fields for 2 columns"}));
-  EXPECT_EQ(rows[2], (ReadRecord{"", 18, 4, RecordFault::kFieldCount, "3 fields for 2 columns"}));
+  EXPECT_EQ(rows[1],
+            (ReadRecord{"", 16, 3, RecordFault::kFieldCount, "1 field for 2 columns" + advice}));
+  EXPECT_EQ(rows[2],
+            (ReadRecord{"", 18, 4, RecordFault::kFieldCount, "3 fields for 2 columns" + advice}));
   EXPECT_EQ(rows[3].fault, RecordFault::kNotUtf8);
   EXPECT_EQ(rows[4].fault, RecordFault::kBadQuotes);
   EXPECT_EQ(rows[5].text, "good");
@@ -136,7 +139,9 @@ TEST(Tsv, FieldsAreTakenAsTheyAre) {
   const std::vector<ReadRecord> expected = {
       {"\"a\" said, \"\"b", 9, 2},
       {"\\t", 26, 3},
-      {"", 32, 5, RecordFault::kFieldCount, "1 fields for 2 columns"}};
+      {"", 32, 5, RecordFault::kFieldCount,
+       "1 field for 2 columns; a field of a tsv file cannot have tabs or newlines, in quotes "
+       "neither; one of a csv file can"}};
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.tsv", content)), expected);
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.tsv.gz", Gzip(content))), expected);
 }
