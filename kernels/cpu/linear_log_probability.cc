@@ -6,41 +6,13 @@
 #include <limits>
 #include <memory>
 
-#include "core/simd_targets.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/linear_log_probability.cc"
-#include "hwy/foreach_target.h"
-#include "kernels/cpu/exp-inl.h"
-#include "kernels/cpu/linear_log_probability.h"
-#include "kernels/cpu/reduce-inl.h"
+#include "core/thread.h"
+#include "kernels/cpu/exponentials.h"
 #include "kernels/cpu/vocabulary_tiles.h"
+#include "kernels/operands.h"
 #include "kernels/workspace.h"
 
-HWY_BEFORE_NAMESPACE();
 namespace syntra {
-namespace HWY_NAMESPACE {
-
-BlockExponentials SumExponentials(const float* logits, int64_t columns) {
-  const FloatTag d;
-  const float largest = LargestOf(logits, columns);
-  FloatVector sum = hn::Zero(d);
-  VectorLoop(columns, [&](int64_t j, auto lanes) {
-    const FloatVector below = hn::Sub(Load(logits + j, lanes), hn::Set(d, largest));
-    sum = hn::Add(sum, Valid(FastExp(below), lanes));
-  });
-  return {largest, SumLanes(sum)};
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace syntra
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace syntra {
-
-HWY_EXPORT(SumExponentials);
-
 namespace {
 
 class LogProbabilities {
@@ -88,7 +60,7 @@ void LogProbabilities::RunBlock(const KernelArguments& arguments, int64_t block)
       const int64_t token = tile.first_token + row;
       if (targets[token] < first_) continue;
       const float* logits = tile.logits + row * tile.columns;
-      SumsOf(arguments, block)[token] = HWY_DYNAMIC_DISPATCH(SumExponentials)(logits, tile.columns);
+      SumsOf(arguments, block)[token] = SumExponentials(logits, tile.columns);
       const int64_t target = targets[token] - first_ - tile.first_column;
       if (target >= 0 && target < tile.columns) TargetLogits(arguments)[token] = logits[target];
     }
@@ -135,4 +107,3 @@ std::optional<BoundKernel> cpu_linear_log_probability(const OpCall& call) {
 }
 
 }  // namespace syntra
-#endif

@@ -18,8 +18,7 @@ std::optional<BoundKernel> cpu_take_rows(const OpCall& call) {
     SYNTRA_CHECK(length >= 0 && length <= cache.shape[1], "{} rows of a cache of {}", length,
                  cache.shape[1]);
     for (int64_t b = 0; b < examples; ++b) {
-      SYNTRA_CHECK(parents[b] >= 0 && parents[b] < examples, "example {} of a cache of {}",
-                   parents[b], examples);
+      SYNTRA_CHECK(parents[b] < examples, "example {} of a cache of {}", parents[b], examples);
     }
     const size_t row_bytes = cache.shape[2] * SizeOf(cache.dtype);
     const size_t example_bytes = cache.shape[1] * row_bytes;
@@ -27,6 +26,7 @@ std::optional<BoundKernel> cpu_take_rows(const OpCall& call) {
     auto* to = Output<std::byte>(arguments, 0);
     ParallelFor(examples, 1, [=](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
+        if (parents[b] < 0) continue;
         std::memcpy(to + b * example_bytes, from + parents[b] * example_bytes, length * row_bytes);
       }
     });

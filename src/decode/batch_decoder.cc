@@ -146,6 +146,8 @@ std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> r
   const EncoderRows rows = RowsOf(batch, inputs);
   DecodeSession& session = SessionFor(batch);
   session.Start(rows.ids, rows.segments);
+  // Inputs that only fill the shape.
+  for (int64_t i = asked.inputs; i < session.shape().inputs; ++i) session.Finish(i);
   return strategy_->Decode(session, asked);
 }
 

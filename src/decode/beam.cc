@@ -6,12 +6,13 @@
 // Each step looks at the 2 * size best continuations of an input's beginnings. Those that end go to
 // the finished outputs, of which the best `size` are kept; the best `size` others go on. An input
 // is done when its most probable beginning can no longer reach, even at the longest length, the
-// score of the worst finished output that is kept.
+// score of the worst finished output that is wanted.
 //
-// Differences from T5: it waits for one finished output, this for as many as are wanted. It goes on
-// until all inputs of a batch are done, which cannot change their best outputs. Its longest length
-// follows from the longest input of a batch; here it is the session's, so that an output does not
-// depend on its neighbours.
+// Differences from T5: it waits for one finished output, and until no beginning can reach the worst
+// of those that it keeps; this for as many outputs as are wanted. It goes on until all inputs of a
+// batch are done. Neither changes the outputs that are wanted. Its longest length follows from the
+// longest input of a batch; here it is the session's, so that an output does not depend on its
+// neighbours.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -38,7 +39,8 @@ struct Candidate {
 struct Beginning {
   std::vector<int32_t> ids;
   double log_probability = 0;
-  int64_t parent = 0;
+  int64_t parent = 0;           // among the input's beginnings of the step before
+  int64_t row = 0, origin = 0;  // its row of the session among the input's, that of its parent
 };
 
 // The results of a step: the logits of every row, and the length of the outputs that end with it.
@@ -80,13 +82,16 @@ class Beam final : public Strategy {
       if (step.length == step.max_length || std::ranges::none_of(searches, open)) break;
       std::iota(parents.begin(), parents.end(), 0);
       for (int64_t i = 0; i < batch.inputs; ++i) {
-        for (size_t k = 0; k < searches[i].alive.size() && !searches[i].done; ++k) {
-          const Beginning& beginning = searches[i].alive[k];
-          parents[i * size_ + k] = static_cast<int32_t>(i * size_ + beginning.parent);
-          ids[i * size_ + k] = beginning.ids.back();
+        if (searches[i].done) {
+          session.Finish(i);
+          continue;
+        }
+        for (const Beginning& beginning : searches[i].alive) {
+          parents[i * size_ + beginning.row] = static_cast<int32_t>(i * size_ + beginning.origin);
+          ids[i * size_ + beginning.row] = beginning.ids.back();
         }
       }
-      session.Reorder(parents);
+      session.TakePrefixes(parents);
     }
     std::vector<Hypotheses> outputs;
     outputs.reserve(searches.size());
@@ -103,7 +108,7 @@ class Beam final : public Strategy {
   // same: only its best end counts, and the others leave their places to tokens that continue it.
   std::vector<Candidate> ContinuationsOf(const Step& step, const DecodeBatch& batch, int64_t input,
                                          const Search& search, int64_t parent) const {
-    const std::span<const float> logits = step.logits[input * size_ + parent];
+    const std::span<const float> logits = step.logits[input * size_ + search.alive[parent].row];
     const double before = search.alive[parent].log_probability - LogSumExp(logits);
     const auto wanted = static_cast<size_t>(2 * size_);
     std::vector<Candidate> kept;
@@ -135,6 +140,24 @@ class Beam final : public Strategy {
     return candidates;
   }
 
+  // Gives each beginning a row. The first that continues a beginning takes its row, so that only
+  // the prefixes of others are copied, to rows whose own ones have come to an end.
+  void PlaceInRows(const std::vector<Beginning>& before, std::vector<Beginning>& alive) const {
+    std::vector<bool> taken(size_, false);
+    std::vector<Beginning*> others;
+    for (Beginning& beginning : alive) {
+      beginning.origin = beginning.row = before[beginning.parent].row;
+      if (taken[beginning.row]) others.push_back(&beginning);
+      taken[beginning.row] = true;
+    }
+    auto free = taken.begin();
+    for (Beginning* beginning : others) {
+      free = std::find(free, taken.end(), false);
+      *free = true;
+      beginning->row = free - taken.begin();
+    }
+  }
+
   void Advance(const Step& step, const DecodeBatch& batch, int64_t input, Search& search) const {
     std::vector<Beginning> alive;
     for (const Candidate& candidate : Continuations(step, batch, input, search)) {
@@ -147,12 +170,14 @@ class Beam final : public Strategy {
         alive.back().ids.push_back(candidate.id);
       }
     }
+    PlaceInRows(search.alive, alive);
     search.alive = std::move(alive);
     std::ranges::stable_sort(search.finished, std::greater<>(), &Hypothesis::score);
     if (search.finished.size() > static_cast<size_t>(size_)) search.finished.resize(size_);
+    const auto wanted = static_cast<size_t>(outputs_);
     search.done =
-        search.alive.empty() || (search.finished.size() >= static_cast<size_t>(outputs_) &&
-                                 search.finished.back().score >
+        search.alive.empty() || (search.finished.size() >= wanted &&
+                                 search.finished[wanted - 1].score >
                                      Score(search.alive.front().log_probability, step.max_length));
   }
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/cpu/exponentials.h"
+
 namespace syntra {
 
 NotFiniteOutput::NotFiniteOutput(double log_probability)
@@ -22,11 +24,23 @@ double Finite(double log_probability) {
 }
 
 double LogSumExp(std::span<const float> logits) {
-  const float largest = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
-  return Finite(largest + std::log(sum));
+  const auto [largest, sum] = SumExponentials(logits.data(), std::ssize(logits));
+  return Finite(largest + std::log(double{sum}));
 }
+
+namespace {
+
+// TopTokens passes over blocks of so many logits in which none is large enough.
+constexpr int32_t kBlock = 64;
+
+// Without branches, so that the compiler compares several at a time.
+bool AnyIsAbove(std::span<const float> logits, float bound) {
+  bool any = false;
+  for (const float logit : logits) any |= logit > bound;
+  return any;
+}
+
+}  // namespace
 
 std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count) {
   const auto better = [logits](int32_t a, int32_t b) {
@@ -36,11 +50,16 @@ std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count) {
   std::vector<int32_t> top(std::min<size_t>(count, logits.size()));
   std::iota(top.begin(), top.end(), 0);
   std::ranges::make_heap(top, better);
-  for (auto id = static_cast<int32_t>(top.size()); id < static_cast<int32_t>(logits.size()); ++id) {
-    if (!better(id, top.front())) continue;
-    std::ranges::pop_heap(top, better);
-    top.back() = id;
-    std::ranges::push_heap(top, better);
+  const auto vocabulary = static_cast<int32_t>(logits.size());
+  for (auto first = static_cast<int32_t>(top.size()); first < vocabulary; first += kBlock) {
+    const int32_t end = std::min(first + kBlock, vocabulary);
+    if (!AnyIsAbove(logits.subspan(first, end - first), logits[top.front()])) continue;
+    for (int32_t id = first; id < end; ++id) {
+      if (!better(id, top.front())) continue;
+      std::ranges::pop_heap(top, better);
+      top.back() = id;
+      std::ranges::push_heap(top, better);
+    }
   }
   std::ranges::sort_heap(top, better);
   return top;

@@ -20,8 +20,8 @@ class Greedy final : public Strategy {
     int64_t open = batch.inputs;
     while (open > 0 && session.length() < session.max_length()) {
       session.Append(ids);
-      std::ranges::copy(session.best(), ids.begin());
-      const std::span<const float> log_probabilities = session.log_probabilities();
+      ids = session.best();
+      const std::vector<float> log_probabilities = session.log_probabilities();
       for (int64_t i = 0; i < batch.inputs; ++i) {
         if (ended[i]) continue;
         if (ids[i] < 0) throw NotFiniteOutput(NAN);
@@ -30,6 +30,7 @@ class Greedy final : public Strategy {
         ended[i] = batch.ends(i, output.ids, ids[i]);
         if (ended[i]) {
           --open;
+          session.Finish(i);
         } else {
           output.ids.push_back(ids[i]);
         }

@@ -51,6 +51,10 @@ class Sample final : public Strategy {
         ended[row] = batch.ends(row / samples_, output.ids, ids[row]);
         if (!ended[row]) output.ids.push_back(ids[row]);
       }
+      for (int64_t i = 0; i < batch.inputs; ++i) {
+        const auto of_input = std::span(ended).subspan(i * samples_, samples_);
+        if (std::ranges::all_of(of_input, IsTrue)) session.Finish(i);
+      }
     }
     for (Hypotheses& of_input : outputs) {
       for (Hypothesis& output : of_input) output.score = output.log_probability;

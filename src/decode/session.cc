@@ -2,44 +2,27 @@
 #include "decode/session.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <optional>
 #include <string>
+#include <utility>
 
+#include "base/octave.h"
+#include "decode/cache_layout.h"
 #include "nn/tensors.h"
 
 namespace syntra {
 namespace {
 
-struct StatePlace {
-  TensorType type;
-  StateKind kind;
-  int64_t offset;  // in elements of the state arena
-};
+// Fewer rows take as long: a step reads every weight.
+constexpr int64_t kFewestRows = 8;
 
-// Gives each named cache a place in one arena, the same in every program that asks.
-class CacheLayout {
- public:
-  Value Get(ProgramBuilder& builder, const std::string& name, const TensorType& type,
-            StateKind kind) {
-    const auto [it, fresh] =
-        places_.emplace(name, StatePlace{type, kind, static_cast<int64_t>(bytes_ / sizeof(float))});
-    if (fresh) bytes_ += AlignUp(type.bytes());
-    return builder.State("cache/" + name, type, it->second.offset);
-  }
-  MixerState For(ProgramBuilder& builder) {
-    return [this, &builder](const std::string& name, const TensorType& type, StateKind kind) {
-      return Get(builder, name, type, kind);
-    };
-  }
-  const std::map<std::string, StatePlace>& places() const { return places_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  std::map<std::string, StatePlace> places_;
-  size_t bytes_ = 0;
-};
+// How many inputs a step should compute if `open` are not finished and it computes `now`. Each
+// number needs a program of its own, so a step only shrinks by a quarter or more.
+int64_t StepInputs(int64_t open, int64_t now, int64_t rows_per_input) {
+  const int64_t least = DivideUp(kFewestRows, rows_per_input);
+  const int64_t fits = RoundUpInOctave(std::max(open, least), 1, now);
+  return 4 * fits <= 3 * now ? fits : now;
+}
 
 // Inputs at once, or one position of them.
 Program ReadingProgram(const TrainedModel& model, const DecodeShape& shape, CacheLayout& layout) {
@@ -85,38 +68,36 @@ Program StepProgram(const TrainedModel& model, const DecodeShape& shape, NextTok
   return std::move(builder).Build();
 }
 
-// Takes the rows of every cache that has one for each prefix to `parents`, by way of a spare cache.
-Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
+// Copies states from some rows to others, in place. Program inputs, i32: "rows" [rows], from which
+// row each takes the states of its prefix, negative: it keeps its own; "length" [1], of the
+// prefixes; with `memory`, "inputs" [inputs], the same for what was read of each input.
+Program CopyingProgram(const DecodeShape& shape, CacheLayout& layout, bool memory) {
   ProgramBuilder builder;
-  const TensorType rows{DType::kI32, {shape.rows()}};
-  const Value parents = builder.Input("parents", rows), themselves = builder.Input("rows", rows);
+  const Value rows = builder.Input("rows", {DType::kI32, {shape.rows()}});
   const Value length = builder.Input("length", {DType::kI32, {1}});
-  const auto caches = layout.places();
-  for (const auto& [name, place] : caches) {
-    if (place.type.shape[0] != shape.rows()) continue;  // one for each input
-    const Value cache = layout.Get(builder, name, place.type, place.kind);
-    const Value spare = layout.Get(builder, fmt::format("spare_{}", ToString(place.type)),
-                                   place.type, StateKind::kPositions);
+  const Value inputs = memory ? builder.Input("inputs", {DType::kI32, {shape.inputs}}) : Value{};
+  const auto states = layout.places();
+  for (const auto& [name, place] : states) {
+    const bool of_input = place.kind == StateKind::kMemory;
+    if (of_input && !memory) continue;
+    const Value state = layout.Get(builder, name, place.type, place.kind);
     const auto all = static_cast<int32_t>(place.type.shape[1]);
     const Value taken =
-        place.kind == StateKind::kRunning ? builder.Constant({1}, std::vector{all}) : length;
-    builder.RecordUpdate("take_rows", {}, {cache, parents, taken}, {spare});
-    builder.RecordUpdate("take_rows", {}, {spare, themselves, taken}, {cache});
+        place.kind == StateKind::kPositions ? length : builder.Constant({1}, std::vector{all});
+    builder.RecordUpdate("take_rows", {}, {state, of_input ? inputs : rows, taken}, {state});
   }
   return std::move(builder).Build();
 }
 
-// The programs of a session, and the caches that they share.
+// The programs that every session has, and the memory that they share.
 struct SessionPrograms {
   CacheLayout layout;
   Program read, step;
-  std::optional<Program> reorder;  // where inputs have several prefixes
 
   SessionPrograms(const TrainedModel& model, const DecodeShape& shape, NextTokens next) {
     CheckDecodes(model.model);
     read = ReadingProgram(model, shape, layout);
     step = StepProgram(model, shape, next, layout);
-    if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
   }
 };
 
@@ -134,37 +115,33 @@ DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& sha
     return PlanOn(model.backend, program, model.backend.KeepsRounded(model.activations))
         .arena_bytes;
   };
-  DecodingMemory memory{programs.layout.bytes(),
-                        std::max(bytes(programs.read), bytes(programs.step))};
-  // Reordering shares no memory with the step, whose outputs are read after it.
-  if (programs.reorder) memory.cache_bytes += bytes(*programs.reorder);
-  return memory;
+  return {programs.layout.bytes(), std::max(bytes(programs.read), bytes(programs.step))};
 }
 
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
-    : device_(model.backend.device()),
+    : model_(model),
+      device_(model.backend.device()),
       shape_(shape),
       reading_(model.model.architecture().input_reading(model.model)),
       next_(next) {
   SessionPrograms programs(model, shape, next);
-  cache_ = device_.Allocate(programs.layout.bytes(), "decoding caches");
-  for (const auto& [name, place] : programs.layout.places()) {
+  layout_ = std::make_unique<CacheLayout>(std::move(programs.layout));
+  cache_ = device_.Allocate(layout_->bytes(), "decoding caches");
+  for (const auto& [name, place] : layout_->places()) {
     if (place.kind != StateKind::kRunning) continue;
     running_.push_back({cache_.data() + place.offset * sizeof(float), place.type.bytes()});
   }
-  Arenas arenas{.parameters = model.values,
-                .gradients = nullptr,
-                .state = cache_.data(),
-                .transients = model.transients,
-                .rounded = model.rounded};
-  read_ = std::make_unique<Executable>(std::move(programs.read), model.backend, arenas);
-  step_ = std::make_unique<Executable>(std::move(programs.step), model.backend, arenas);
-  if (!programs.reorder) return;
-  arenas.transients = nullptr;  // outputs of the step are read after it
-  reorder_ = std::make_unique<Executable>(std::move(*programs.reorder), model.backend, arenas);
-  std::vector<int32_t> rows(shape.rows());
-  std::iota(rows.begin(), rows.end(), 0);
-  reorder_->SetInput("rows", std::span<const int32_t>(rows));
+  read_ = Bind(std::move(programs.read), model.transients);
+  steps_[shape.inputs] = Bind(std::move(programs.step), model.transients);
+}
+
+std::unique_ptr<Executable> DecodeSession::Bind(Program program, TransientBuffer* transients) {
+  return std::make_unique<Executable>(std::move(program), model_.backend,
+                                      Arenas{.parameters = model_.values,
+                                             .gradients = nullptr,
+                                             .state = cache_.data(),
+                                             .transients = transients,
+                                             .rounded = model_.rounded});
 }
 
 DecodeSession::~DecodeSession() {
@@ -180,11 +157,33 @@ void DecodeSession::Start(std::span<const int32_t> ids, std::span<const int32_t>
   length_ = input_positions_ = 0;
   max_length_ = shape_.max_length;
   first_tokens_.assign(shape_.rows(), 0);
+  segments_.assign(segments.begin(), segments.end());
+  finished_.assign(shape_.inputs, false);
+  order_.resize(shape_.inputs);
+  std::iota(order_.begin(), order_.end(), 0);
+  UseStep();
   if (reading_ != InputReading::kEncoder) return ReadInRow(ids, segments);
   read_->SetInput("encoder_ids", ids);
   read_->SetInput("encoder_segments", segments);
   read_->Run();
-  step_->SetInput("encoder_segments", segments);
+}
+
+// The step of the inputs in order_.
+void DecodeSession::UseStep() {
+  DecodeShape shape = shape_;
+  shape.inputs = std::ssize(order_);
+  std::unique_ptr<Executable>& step = steps_[shape.inputs];
+  if (!step) step = Bind(StepProgram(model_, shape, next_, *layout_), model_.transients);
+  step_ = step.get();
+  places_.assign(shape_.inputs, -1);
+  std::vector<int32_t> segments;
+  for (int64_t place = 0; place < shape.inputs; ++place) {
+    places_[order_[place]] = place;
+    const auto of_input = segments_.begin() + order_[place] * shape_.input_length;
+    segments.insert(segments.end(), of_input, of_input + shape_.input_length);
+  }
+  if (reading_ != InputReading::kEncoder) return;
+  step_->SetInput("encoder_segments", std::span<const int32_t>(segments));
 }
 
 // Each position reads the token before it, as in training; the last token is what the first Append
@@ -240,37 +239,89 @@ void DecodeSession::Prefill(std::span<const int32_t> ids, int64_t length) {
 
 void DecodeSession::Append(std::span<const int32_t> ids) {
   SYNTRA_CHECK(length_ < max_length_, "a prefix of more than {} tokens", max_length_);
+  LeaveOutFinished();
   const auto start = static_cast<int32_t>(input_positions_ + length_);
-  step_->SetInput("decoder_ids", ids);
+  std::vector<int32_t> in_places(order_.size() * shape_.rows_per_input);
+  ForEachPlacedRow([&](int64_t row, int64_t place) { in_places[place] = ids[row]; });
+  step_->SetInput("decoder_ids", std::span<const int32_t>(in_places));
   step_->SetInput("start", std::span<const int32_t>(&start, 1));
   step_->Run();
   ++length_;
 }
 
-void DecodeSession::Reorder(std::span<const int32_t> parents) {
-  bool moves = false;
-  for (int64_t row = 0; row < shape_.rows(); ++row) {
-    SYNTRA_CHECK(parents[row] / shape_.rows_per_input == row / shape_.rows_per_input,
-                 "row {} takes the prefix of row {}, another input's", row, parents[row]);
-    moves |= parents[row] != row;
+void DecodeSession::TakePrefixes(std::span<const int32_t> parents) {
+  std::vector<int32_t> taken(shape_.rows(), -1);
+  bool any = false;
+  ForEachPlacedRow([&](int64_t row, int64_t place) {
+    const int64_t parent = parents[row], input = row / shape_.rows_per_input;
+    SYNTRA_CHECK(parent / shape_.rows_per_input == input && parents[parent] == parent,
+                 "row {} takes the prefix of row {}", row, parent);
+    if (parent == row) return;
+    any = true;
+    taken[place] = static_cast<int32_t>(place + parent - row);
+  });
+  if (!any || length_ == 0) return;
+  // Outputs of the step last.
+  if (!take_prefixes_) {
+    take_prefixes_ = Bind(CopyingProgram(shape_, *layout_, /*memory=*/false), nullptr);
   }
-  if (!moves || length_ == 0) return;
-  const auto length = static_cast<int32_t>(input_positions_ + length_);
-  reorder_->SetInput("parents", parents);
-  reorder_->SetInput("length", std::span<const int32_t>(&length, 1));
-  reorder_->Run();
+  CopyStates(*take_prefixes_, taken);
 }
 
-std::span<const int32_t> DecodeSession::best() const { return step_->Tensor("best").As<int32_t>(); }
+void DecodeSession::Finish(int64_t input) { finished_[input] = true; }
 
-std::span<const float> DecodeSession::log_probabilities() const {
+void DecodeSession::LeaveOutFinished() {
+  if (!device_.is_host()) return;  // a GPU takes as long for a few rows as for many
+  const int64_t rows_per_input = shape_.rows_per_input, now = std::ssize(order_);
+  const int64_t inputs = StepInputs(std::ranges::count(finished_, false), now, rows_per_input);
+  if (inputs == now) return;
+  // Inputs of the places that go take those of finished ones.
+  std::vector<int32_t> moves(shape_.inputs, -1), rows(shape_.rows(), -1);
+  int64_t to = 0;
+  for (int64_t from = inputs; from < now; ++from) {
+    if (finished_[order_[from]]) continue;
+    while (!finished_[order_[to]]) ++to;
+    order_[to] = order_[from];
+    moves[to] = static_cast<int32_t>(from);
+    for (int64_t k = 0; k < rows_per_input; ++k) {
+      rows[to * rows_per_input + k] = static_cast<int32_t>(from * rows_per_input + k);
+    }
+  }
+  if (!move_inputs_) {
+    move_inputs_ = Bind(CopyingProgram(shape_, *layout_, /*memory=*/true), nullptr);
+  }
+  move_inputs_->SetInput("inputs", std::span<const int32_t>(moves));
+  CopyStates(*move_inputs_, rows);
+  order_.resize(inputs);
+  UseStep();
+}
+
+void DecodeSession::CopyStates(Executable& copying, std::span<const int32_t> rows) {
+  const auto length = static_cast<int32_t>(input_positions_ + length_);
+  copying.SetInput("rows", rows);
+  copying.SetInput("length", std::span<const int32_t>(&length, 1));
+  copying.Run();
+}
+
+template <typename T>
+std::vector<T> DecodeSession::ByRow(const std::string& output) const {
+  std::vector<T> by_row(shape_.rows());
+  const std::span<const T> by_place = step_->Tensor(output).As<T>();
+  ForEachPlacedRow([&](int64_t row, int64_t place) { by_row[row] = by_place[place]; });
+  return by_row;
+}
+
+std::vector<int32_t> DecodeSession::best() const { return ByRow<int32_t>("best"); }
+
+std::vector<float> DecodeSession::log_probabilities() const {
   if (next_ != NextTokens::kBestWithLogProbability) return {};
-  return step_->Tensor("log_probabilities").As<float>();
+  return ByRow<float>("log_probabilities");
 }
 
 LogitRows DecodeSession::logits() const {
   const std::span<const float> all = step_->Tensor("logits").As<float>();
-  return {all, static_cast<int64_t>(all.size()) / shape_.rows()};
+  const int64_t rows = std::ssize(order_) * shape_.rows_per_input;
+  return {all, std::ssize(all) / rows, shape_.rows_per_input, places_};
 }
 
 }  // namespace syntra

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,13 +34,17 @@ struct TrainedModel {
 // finite.
 enum class NextTokens { kBest, kBestWithLogProbability, kLogits };
 
-// The logits of all rows, one row after another.
+class CacheLayout;
+
+// The logits of the rows of inputs that are not finished.
 struct LogitRows {
   std::span<const float> all;
-  int64_t vocabulary;
+  int64_t vocabulary, rows_per_input;
+  std::span<const int64_t> places;  // of each input among those of `all`
 
   std::span<const float> operator[](int64_t row) const {
-    return all.subspan(row * vocabulary, vocabulary);
+    const int64_t place = places[row / rows_per_input] * rows_per_input + row % rows_per_input;
+    return all.subspan(place * vocabulary, vocabulary);
   }
 };
 
@@ -81,14 +86,18 @@ class DecodeSession {
   const std::vector<int32_t>& first_tokens() const { return first_tokens_; }
   // Appends a token to each row's prefix and computes what follows. At most max_length() tokens.
   void Append(std::span<const int32_t> ids);
-  // From now on row r has the prefix of row parents[r], a row of the same input.
-  void Reorder(std::span<const int32_t> parents);
+  // From now on row r has the prefix of row parents[r], a row of the same input. A row that others
+  // take the prefix of keeps its own.
+  void TakePrefixes(std::span<const int32_t> parents);
+  // Nothing more is asked of the input's rows: later steps may leave them out.
+  void Finish(int64_t input);
 
-  // The results of the last Append, in host memory until the next one or, with shared transients,
-  // until another program runs. NextTokens decides which of them there are.
-  std::span<const int32_t> best() const;             // [rows]
-  std::span<const float> log_probabilities() const;  // [rows]; empty unless asked for
-  LogitRows logits() const;                          // of each row
+  // The results of the last Append, of rows that are not finished; those of others mean nothing.
+  // NextTokens decides which of them there are. The logits last until the next Append or, with
+  // shared transients, until another program runs.
+  std::vector<int32_t> best() const;             // [rows]
+  std::vector<float> log_probabilities() const;  // [rows]; empty unless asked for
+  LogitRows logits() const;
 
   // Bytes of the caches on the device.
   size_t cache_bytes() const { return cache_.size(); }
@@ -98,7 +107,26 @@ class DecodeSession {
   void ReadInRow(std::span<const int32_t> ids, std::span<const int32_t> segments);
   void ReadBySteps(std::span<const int32_t> ids, int64_t length);
   void Prefill(std::span<const int32_t> ids, int64_t length);
+  std::unique_ptr<Executable> Bind(Program program, TransientBuffer* transients);
+  void UseStep();
+  // Moves inputs that are not finished to the front of the caches, and has steps compute only them.
+  void LeaveOutFinished();
+  // Runs a program that copies the states of rows.
+  void CopyStates(Executable& copying, std::span<const int32_t> rows);
+  // A named output of the step, by rows instead of places.
+  template <typename T>
+  std::vector<T> ByRow(const std::string& output) const;
+  // Calls visit(row, its place in the caches) for every row that has one.
+  void ForEachPlacedRow(const auto& visit) const {
+    for (size_t place = 0; place < order_.size(); ++place) {
+      for (int64_t k = 0; k < shape_.rows_per_input; ++k) {
+        visit(order_[place] * shape_.rows_per_input + k,
+              static_cast<int64_t>(place) * shape_.rows_per_input + k);
+      }
+    }
+  }
 
+  TrainedModel model_;
   Device& device_;
   DecodeShape shape_;
   InputReading reading_;
@@ -107,8 +135,15 @@ class DecodeSession {
   int64_t input_positions_ = 0;  // of the decoder, before the prefix
   std::vector<int32_t> first_tokens_;
   Buffer cache_;
+  std::unique_ptr<CacheLayout> layout_;
   std::vector<std::span<std::byte>> running_;  // states that start from zeros, in the cache
-  std::unique_ptr<Executable> read_, step_, reorder_;
+  std::vector<int32_t> segments_;              // of the inputs
+  std::vector<bool> finished_;                 // of each input
+  std::vector<int64_t> order_;   // the inputs that steps compute, by their places in the caches
+  std::vector<int64_t> places_;  // the other way: of each input; -1 if it is left out
+  std::unique_ptr<Executable> read_, take_prefixes_, move_inputs_;
+  std::map<int64_t, std::unique_ptr<Executable>> steps_;  // by how many inputs they compute
+  Executable* step_ = nullptr;
 };
 
 }  // namespace syntra

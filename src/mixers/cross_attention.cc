@@ -53,7 +53,7 @@ class CrossAttentionMixer final : public TokenMixer {
     const Projected projected = ProjectMemory(scope, memory);
     const auto store = [&](const char* name, Value rows) {
       scope.program().RecordUpdate("store", {}, {rows},
-                                   {state(name, scope.TypeOf(rows), StateKind::kPositions)});
+                                   {state(name, scope.TypeOf(rows), StateKind::kMemory)});
     };
     store("key", projected.key);
     store("value", projected.value);
@@ -64,8 +64,8 @@ class CrossAttentionMixer final : public TokenMixer {
     const TensorType type{scope.recording().activations,
                           {source[0], source[1], KeyValueHeads(config_) * config_.head_size()}};
     return Mix(scope, step.x,
-               {step.state("key", type, StateKind::kPositions),
-                step.state("value", type, StateKind::kPositions)},
+               {step.state("key", type, StateKind::kMemory),
+                step.state("value", type, StateKind::kMemory)},
                step.memory_segments, OneSegment(scope, step.x, step.memory_segments));
   }
 

@@ -77,11 +77,11 @@ struct Memory {
 // The kinds of state that last from step to step.
 enum class StateKind {
   kPositions,  // [rows, positions, width]: a row for each position so far
-  kRunning     // [rows, .., width]: all of it, zero at the first step
+  kRunning,    // [rows, .., width]: all of it, zero at the first step
+  kMemory      // [rows of the memory, .., width]: written before the first step
 };
 
-// Returns the state called `name`. Its first extent is the number of rows, or that of the memory's
-// rows.
+// Returns the state called `name`.
 using MixerState =
     std::function<Value(const std::string& name, const TensorType& type, StateKind kind)>;
 

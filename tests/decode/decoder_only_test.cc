@@ -100,8 +100,8 @@ TEST_P(DecoderOnly, StepsGiveTheLogProbabilitiesOfTheFullPass) {
   }
 }
 
-// Each prefix keeps its input when another one takes its place.
-TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
+// A prefix takes its input along to another row.
+TEST_P(DecoderOnly, PrefixesTakeTheirInputsAlong) {
   constexpr int64_t kInput = 4, kPrefixes = 3;
   DecodingTrial trial(GetParam().second, 1);
   TrialBatch batch = Rows(kPrefixes);
@@ -116,7 +116,7 @@ TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
   DecodeSession session(trial.Trained(), ShapeOf(1, kPrefixes), NextTokens::kLogits);
   session.Start(std::span(inputs.ids).first(kTogether),
                 std::span(inputs.segments).first(kTogether));
-  const Ids order{2, 0, 1};
+  const Ids order{2, 1, 2};
   const auto tokens = [&](int64_t t, const Ids& rows) {
     Ids ids;
     for (const int32_t row : rows) ids.push_back(batch.decoder_ids[row * kTogether + t]);
@@ -124,7 +124,7 @@ TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
   };
   session.Append(session.first_tokens());
   session.Append(tokens(kInput + 1, {0, 1, 2}));
-  session.Reorder(order);
+  session.TakePrefixes(order);
   session.Append(tokens(kInput + 2, order));
   for (int64_t row = 0; row < kPrefixes; ++row) {
     ExpectLogits(session.logits()[row], full[order[row] * kTogether + kInput + 2],

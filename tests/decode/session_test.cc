@@ -133,8 +133,8 @@ TEST_P(Session, RowsAreIndependent) {
   }
 }
 
-// Four prefixes of each input change places after every token; the logits must be those of a pass
-// over the prefix that each row has then.
+// After every token two of an input's four prefixes, other ones each time, go on in the rows of the
+// other two as well; the logits must be those of a pass over the prefix that each row has then.
 TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
   constexpr int64_t kWidth = 4, kSteps = 6;
   DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
@@ -148,12 +148,13 @@ TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
       Ids next, parents;
       for (int32_t row = 0; row < 2 * kWidth; ++row) {
         next.push_back(step == 0 ? 0 : 3 + (7 * row + 5 * step) % 29);
-        parents.push_back(row / kWidth * kWidth + (row * row + step) % kWidth);
+        const int32_t of_input = (row % kWidth + step) % kWidth;
+        parents.push_back(of_input < 2 ? row : row / kWidth * kWidth + (row + 2) % kWidth);
         prefixes[row].push_back(next.back());
       }
       session.Append(next);
       if (step + 1 == kSteps) break;
-      session.Reorder(parents);
+      session.TakePrefixes(parents);
       const auto before = prefixes;
       for (size_t row = 0; row < prefixes.size(); ++row) prefixes[row] = before[parents[row]];
     }
@@ -176,6 +177,82 @@ TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
       }
     }
   }
+}
+
+// Of twelve inputs, which differ in length, others are finished after each step. The rows of those
+// that remain have the logits of the full pass, and on the host finished ones are left out.
+TEST_P(Session, FinishedInputsAreLeftOut) {
+  constexpr int64_t kMany = 12;
+  constexpr std::pair<int64_t, int64_t> kSteps[] = {{11, 12}, {8, 8}, {3, 8}, {1, 8}};
+  DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
+  TrialBatch batch = RandomBatch({kMany, kInputs, kOutputs}, kVocabulary);
+  for (int64_t row = 0; row < kMany; ++row) {
+    const auto end = batch.encoder_segments.begin() + (row + 1) * kInputs;
+    std::fill(end - row % 5, end, 0);
+  }
+  const auto full = trial.LogProbabilities(batch);
+  DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kLogits);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    session.Start(batch.encoder_ids, batch.encoder_segments);
+    Ids open(kMany);
+    std::iota(open.begin(), open.end(), 0);
+    int64_t t = 0;
+    for (const auto& [remain, computed] : kSteps) {
+      while (std::ssize(open) > remain) {
+        const auto which = open.begin() + (3 * t + repeat) % std::ssize(open);
+        session.Finish(*which);
+        open.erase(which);
+      }
+      Ids ids(kMany);
+      for (const int32_t row : open) ids[row] = batch.decoder_ids[row * kOutputs + t];
+      session.Append(ids);
+      const LogitRows logits = session.logits();
+      EXPECT_EQ(std::ssize(logits.all),
+                (trial.backend.device().is_host() ? computed : kMany) * kVocabulary);
+      for (const int32_t row : open) {
+        const double log_sum = LogSumExp(logits[row]);
+        for (int64_t id = 0; id < kVocabulary; ++id) {
+          ASSERT_NEAR(logits[row][id] - log_sum, full[row * kOutputs + t][id], 1e-5)
+              << "row " << row << ", position " << t << ", token " << id;
+        }
+      }
+      ++t;
+    }
+  }
+}
+
+// The beams of inputs 0 and 4 are the same whether the others, finished one after another, are left
+// out or not.
+TEST(SessionOfBeams, FinishedInputsAreLeftOut) {
+  constexpr int64_t kMany = 8, kWidth = 3;
+  DecodingTrial trial(TinyModel("", kUntied), 1);
+  const TrialBatch batch = RandomBatch({kMany, kInputs, kOutputs}, kVocabulary);
+  const auto last_logits = [&](bool finish) {
+    DecodeSession session(trial.Trained(), ShapeOf(batch, kWidth), NextTokens::kLogits);
+    session.Start(batch.encoder_ids, batch.encoder_segments);
+    Ids ids(kMany * kWidth), parents(kMany * kWidth);
+    for (int32_t t = 0; t < 4; ++t) {
+      session.Append(ids);
+      for (int64_t input = 0; finish && input < kMany; ++input) {
+        if (input % 4 > 3 - t) session.Finish(input);
+      }
+      for (int32_t row = 0; row < kMany * kWidth; ++row) {
+        ids[row] = (5 * row + t) % kVocabulary;
+        parents[row] = row / kWidth * kWidth + t % kWidth;
+      }
+      session.TakePrefixes(parents);
+    }
+    session.Append(ids);
+    std::vector<float> logits;
+    for (const int64_t input : {0, 4}) {
+      for (int64_t row = input * kWidth; row < (input + 1) * kWidth; ++row) {
+        std::ranges::copy(session.logits()[row], std::back_inserter(logits));
+      }
+    }
+    return logits;
+  };
+  const std::vector<float> all = last_logits(false), without = last_logits(true);
+  for (size_t i = 0; i < all.size(); ++i) ASSERT_NEAR(without[i], all[i], 1e-5);
 }
 
 // Elements of the states that a layer keeps for a row, by the sizes of TrialMixers: values, and
@@ -216,12 +293,9 @@ TEST_P(Session, CachesWhatTheScoresRead) {
   DecodeSession session(trial.Trained(), ShapeOf(Batch()), NextTokens::kBest);
   EXPECT_EQ(session.cache_bytes(), static_cast<size_t>((cross + own) * bytes))
       << "StatesOf says what a layer keeps";
-  // Beams repeat what is theirs, but not what they read of the encoder; of each size there is a
-  // spare.
-  const std::set<int64_t> sizes(states.begin(), states.end());
-  const int64_t spare = kRows * std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  // Beams repeat what is theirs, but not what they read of the encoder.
   DecodeSession beams(trial.Trained(), ShapeOf(Batch(), 4), NextTokens::kLogits);
-  EXPECT_EQ(beams.cache_bytes(), static_cast<size_t>((cross + 4 * (own + spare)) * bytes));
+  EXPECT_EQ(beams.cache_bytes(), static_cast<size_t>((cross + 4 * own) * bytes));
 }
 
 INSTANTIATE_TEST_SUITE_P(Mixers, Session, testing::ValuesIn(TrialMixers()),
@@ -336,7 +410,7 @@ TEST(SessionErrors, MayEndWithWorkUnderway) {
       DecodeSession session(trial.Trained(), ShapeOf(batch, 2), NextTokens::kLogits);
       session.Start(batch.encoder_ids, batch.encoder_segments);
       if (calls >= 2) session.Append(Ids{0, 0});
-      if (calls >= 3) session.Reorder(Ids{1, 0});
+      if (calls >= 3) session.TakePrefixes(Ids{1, 1});
     }
     FastBackend().device().Wait();
   }

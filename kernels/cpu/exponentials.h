@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of exponentials of logits, from which log-probabilities follow.
+#pragma once
+
+#include <cstdint>
+
+namespace syntra {
+
+// What some of a softmax's logits contribute to it.
+struct BlockExponentials {
+  float largest;
+  float sum;  // of exp(logit - largest); not finite if a logit is NaN or infinity
+};
+
+BlockExponentials SumExponentials(const float* logits, int64_t count);
+
+}  // namespace syntra
