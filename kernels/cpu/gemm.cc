@@ -396,6 +396,7 @@ class Packer {
       return;
     }
     parts_.clear();
+    layout_ = fmt::format("{} from {}", LayoutOf(p, wanted), SourceOf(p, stored));
     const memory::desc from = MatrixDesc(p.k, p.n, stored, p.transpose_b, p.b_stride);
     const int thread_limit = threads == GemmThreads::kCaller ? 1 : ThreadCount();
     const ThreadLimit guard(thread_limit);
@@ -419,6 +420,7 @@ class Packer {
   }
 
   size_t parts() const { return reorder_ ? 1 : parts_.size(); }
+  const std::string& layout() const { return layout_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
   void Run(std::span<const void* const> b, std::byte* packed, std::byte* workspace) const {
     SYNTRA_CHECK(b.size() == parts(), "{} parts of {}", b.size(), parts());
@@ -434,11 +436,29 @@ class Packer {
 
   Packer() = default;
 
+  static std::string SourceOf(const GemmProblem& p, DType stored) {
+    return fmt::format("{} x {} {}{} as {}", p.k, p.n, NameOf(stored),
+                       p.transpose_b ? " transposed" : "", NameOf(p.ab));
+  }
+
+  // Products of other numbers of rows mostly want the same panels, but nothing promises that.
+  static std::string LayoutOf(const GemmProblem& p, const memory::desc& wanted) {
+    using enum memory::format_tag;
+    for (const memory::format_tag tag :
+         {BA16a16b, BA16a32b, BA16a48b, BA16a64b, BA16a16b2a, BA16a32b2a, BA16a48b2a, BA16a64b2a}) {
+      if (wanted == memory::desc({p.k, p.n}, TypeOf(p.ab), tag)) {
+        return fmt::format("layout {}", static_cast<int>(tag));
+      }
+    }
+    return fmt::format("layout for {} rows", p.m);
+  }
+
   // A panel of 64 columns is contiguous. So a part's columns are, and of a part's rows those in 64
   // columns. The last block of 16 rows of words is filled with zeros.
   bool PackByParts(const GemmProblem& p, DType stored, std::span<const int64_t> lengths) {
     const int64_t row = p.transpose_b ? p.k : p.n;
     int64_t before = 0;
+    layout_ = fmt::format("panels from {}", SourceOf(p, stored));
     for (const int64_t length : lengths.empty() ? std::span(&row, 1) : lengths) {
       const PanelPacking own{.k = p.transpose_b ? length : p.k,
                              .n = p.transpose_b ? p.n : length,
@@ -449,6 +469,7 @@ class Packer {
                              .whole_k = p.k,
                              .fill = true};
       const int64_t rows = PackedWords(own) * RowsPerWord(p.ab);
+      layout_ += fmt::format(" {}", length);
       parts_.push_back({own, before * (p.transpose_b ? kPanelColumns : rows) * SizeOf(p.ab)});
       before += length;
       if (!CanPack(own)) return false;
@@ -457,6 +478,7 @@ class Packer {
   }
 
   std::vector<Part> parts_;
+  std::string layout_;
   std::optional<Runner> reorder_;
   size_t workspace_bytes_ = 0;
 };
@@ -499,6 +521,7 @@ PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads
 }
 
 bool PackedGemm::packs_parts() const { return plan_->packer.parts() > 1; }
+const std::string& PackedGemm::layout() const { return plan_->packer.layout(); }
 size_t PackedGemm::packed_bytes() const { return plan_->packed_bytes; }
 size_t PackedGemm::workspace_bytes() const {
   return std::max(plan_->bands.workspace_bytes(plan_->product), plan_->packer.workspace_bytes());

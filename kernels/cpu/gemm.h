@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/gemm_problem.h"
 
@@ -60,6 +61,8 @@ class PackedGemm {
   bool bound() const { return plan_ != nullptr; }
   // Whether Pack reads the parts of B; if not, it reads B as one matrix.
   bool packs_parts() const;
+  // Names how B is packed: what one product has packed, another one of this layout can run on.
+  const std::string& layout() const;
   size_t packed_bytes() const;     // size of the packed B, which is 64-byte aligned
   size_t workspace_bytes() const;  // for Pack and for Run, not both at once
   void Pack(std::span<const void* const> parts, std::byte* packed, std::byte* workspace) const;

@@ -9,10 +9,13 @@
 namespace syntra {
 namespace {
 
-BoundKernel Bind(const std::vector<JointProduct>& products) {
+BoundKernel Bind(const std::vector<JointProduct>& products, PackedWeights* weights = nullptr) {
   return BindJointProducts(
       products,
-      [](const OpCall& call, const MatmulCall& matmul) { return *BindMatmul(call, matmul); },
+      [weights](OpCall call, const MatmulCall& matmul) {
+        call.packed_weights = weights;
+        return *BindMatmul(call, matmul);
+      },
       [](const KernelArguments&, auto... copies) { RunCopies(copies...); });
 }
 
@@ -20,7 +23,7 @@ BoundKernel Bind(const std::vector<JointProduct>& products) {
 
 std::optional<BoundKernel> cpu_joint_matmul(const OpCall& call) {
   if (!AreActivations(call)) return std::nullopt;
-  return Bind(ProductsOfJoint(call));
+  return Bind(ProductsOfJoint(call), call.packed_weights);
 }
 
 std::optional<BoundKernel> cpu_joint_matmul_grad(const OpCall& call) {

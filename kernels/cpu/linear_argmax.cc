@@ -46,7 +46,8 @@ struct Best {
 // Finds the best of each block of the vocabulary, then the best of all. Of equal ones the earlier
 // wins.
 struct ArgmaxPlan {
-  explicit ArgmaxPlan(const Projection& projection) : tiles(projection), products(tiles) {
+  ArgmaxPlan(const Projection& projection, PackedWeights* weights)
+      : tiles(projection), products(tiles, weights) {
     WorkspaceLayout thread_layout;
     logits = thread_layout.Place(tiles.chunk_rows() * tiles.largest_block() * sizeof(float));
     scratch = thread_layout.Place(products.workspace_bytes());
@@ -105,7 +106,7 @@ void ArgmaxPlan::Run(const KernelArguments& arguments) const {
 std::optional<BoundKernel> cpu_linear_argmax(const OpCall& call) {
   const std::optional<Projection> projection = ProjectionOf(call);
   if (!projection) return std::nullopt;
-  const auto plan = std::make_shared<const ArgmaxPlan>(*projection);
+  const auto plan = std::make_shared<const ArgmaxPlan>(*projection, call.packed_weights);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes;
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };

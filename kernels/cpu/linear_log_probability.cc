@@ -17,8 +17,8 @@ namespace {
 
 class LogProbabilities {
  public:
-  LogProbabilities(const Projection& projection, int64_t first)
-      : tiles_(projection), products_(tiles_), first_(first) {
+  LogProbabilities(const Projection& projection, int64_t first, PackedWeights* weights)
+      : tiles_(projection), products_(tiles_, weights), first_(first) {
     WorkspaceLayout thread_layout;
     logits_ = thread_layout.Place(tiles_.chunk_rows() * tiles_.largest_block() * sizeof(float));
     scratch_ = thread_layout.Place(products_.workspace_bytes());
@@ -98,8 +98,8 @@ void LogProbabilities::Run(const KernelArguments& arguments) const {
 std::optional<BoundKernel> cpu_linear_log_probability(const OpCall& call) {
   const std::optional<Projection> projection = ProjectionOf(call);
   if (!projection) return std::nullopt;
-  const auto plan =
-      std::make_shared<const LogProbabilities>(*projection, call.attributes.Int("first"));
+  const auto plan = std::make_shared<const LogProbabilities>(
+      *projection, call.attributes.Int("first"), call.packed_weights);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };

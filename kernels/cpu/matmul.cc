@@ -14,6 +14,7 @@
 #include "kernels/joined_matrix.h"
 #include "kernels/matmul_call.h"
 #include "kernels/operands.h"
+#include "kernels/packed_weights.h"
 
 namespace syntra {
 
@@ -105,6 +106,37 @@ struct PackedProduct {
   }
 };
 
+// A product whose B is packed once. Inputs from the second on are parameters.
+std::optional<BoundKernel> BindPackedOnce(const OpCall& call, const MatmulCall& matmul) {
+  GemmProblem problem = matmul.problem;
+  problem.b_stride = 0;
+  std::vector<int64_t> lengths;
+  for (const TensorType& part : PartsOfB(call, matmul)) lengths.push_back(part.shape[-1]);
+  const auto gemm = std::make_shared<const PackedGemm>(problem, call.inputs[1].dtype,
+                                                       GemmThreads::kPool, lengths);
+  if (matmul.b_parts > 1 && !gemm->packs_parts()) return std::nullopt;
+  WorkspaceLayout layout;
+  Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
+  const size_t scratch = layout.Place(gemm->workspace_bytes());
+  BoundKernel kernel;
+  kernel.workspace_bytes = layout.bytes();
+  kernel.accumulates = problem.epilogue == Epilogue::kNone;
+  kernel.run = [=, a = std::move(a),
+                weights = call.packed_weights](const KernelArguments& arguments) {
+    const auto* left = a.Run(arguments, 0);
+    const auto pack = [&](std::byte* packed) {
+      std::array<const void*, kMostJoined> parts;
+      std::copy_n(arguments.inputs.begin() + 1, matmul.b_parts, parts.begin());
+      gemm->Pack(std::span(parts).first(matmul.b_parts), packed, arguments.workspace + scratch);
+    };
+    const std::byte* packed =
+        weights->Get(arguments.inputs[1], gemm->layout(), gemm->packed_bytes(), pack);
+    gemm->Run(left, packed, arguments.outputs[0], arguments.workspace + scratch,
+              matmul.MaskIn(arguments));
+  };
+  return kernel;
+}
+
 // Splits k into as few equal slabs as possible. In both operands k must be the stored rows.
 int64_t SlabsOf(const GemmProblem& problem) {
   constexpr int64_t kMostRows = 4096, kFewestRows = 1024;
@@ -184,6 +216,8 @@ std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& prod
   if (!HasActivationOperands(call)) return std::nullopt;
   if (product.problem.transpose_a) {
     if (auto kernel = BindTransposed(call, product.problem, 1, 0)) return kernel;
+  } else if (call.packed_weights) {
+    if (auto kernel = BindPackedOnce(call, product)) return kernel;
   }
   if (product.problem.m >= kPackingRows) return BindPacked(call, product);
   return BindProduct(call, product);

@@ -8,6 +8,7 @@
 #include "core/buffer.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/operands.h"
+#include "kernels/packed_weights.h"
 
 namespace syntra {
 
@@ -86,7 +87,8 @@ const std::byte* BlockRows::Get(const float* embedding, int64_t block, std::byte
   return workspace;
 }
 
-LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles), rows_(tiles) {
+LogitProducts::LogitProducts(const VocabularyTiles& tiles, PackedWeights* weights)
+    : tiles_(tiles), weights_(weights), rows_(tiles) {
   const Projection& projection = tiles.projection();
   for (int variant = tiles.first_variant(); variant < 2; ++variant) {
     GemmProblem problem;
@@ -96,8 +98,13 @@ LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles), rows
     problem.transpose_b = true;
     problem.ab = projection.dtype;
     problem.alpha = projection.scale;
-    product_[variant] = Gemm(problem, GemmThreads::kCaller);
-    product_bytes_ = std::max(product_bytes_, product_[variant].workspace_bytes());
+    if (weights) {
+      packed_[variant] = PackedGemm(problem, DType::kF32, GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, packed_[variant].workspace_bytes());
+    } else {
+      product_[variant] = Gemm(problem, GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, product_[variant].workspace_bytes());
+    }
   }
 }
 
@@ -106,10 +113,19 @@ size_t LogitProducts::workspace_bytes() const { return rows_.workspace_bytes() +
 void LogitProducts::Run(const std::byte* hidden, const float* embedding, const LogitTile& tile,
                         std::byte* workspace) const {
   const Projection& projection = tiles_.projection();
-  const std::byte* rows = rows_.Get(embedding, tile.block, workspace);
-  product_[tiles_.variant(tile.block)].Run(
-      hidden + tile.first_token * projection.width * SizeOf(projection.dtype), rows, tile.logits,
-      workspace + rows_.workspace_bytes());
+  const int variant = tiles_.variant(tile.block);
+  hidden += tile.first_token * projection.width * SizeOf(projection.dtype);
+  std::byte* scratch = workspace + rows_.workspace_bytes();
+  if (weights_) {
+    const PackedGemm& product = packed_[variant];
+    const float* rows = embedding + tile.first_column * projection.width;
+    const std::byte* packed =
+        weights_->Get(rows, product.layout(), product.packed_bytes(),
+                      [&](std::byte* to) { product.Pack(rows, to, scratch); });
+    product.Run(hidden, packed, tile.logits, scratch);
+    return;
+  }
+  product_[variant].Run(hidden, rows_.Get(embedding, tile.block, workspace), tile.logits, scratch);
 }
 
 }  // namespace syntra

@@ -76,7 +76,8 @@ class BlockRows {
 // Fills a tile with logits on the calling thread.
 class LogitProducts {
  public:
-  explicit LogitProducts(const VocabularyTiles& tiles);
+  // `weights`: where the embedding stays packed, or null.
+  explicit LogitProducts(const VocabularyTiles& tiles, PackedWeights* weights = nullptr);
 
   size_t workspace_bytes() const;  // for each thread
   void Run(const std::byte* hidden, const float* embedding, const LogitTile& tile,
@@ -84,8 +85,10 @@ class LogitProducts {
 
  private:
   VocabularyTiles tiles_;
+  PackedWeights* weights_;
   BlockRows rows_;
   std::array<Gemm, 2> product_;
+  std::array<PackedGemm, 2> packed_;  // instead of the above if the weights stay packed
   size_t product_bytes_ = 0;
 };
 

@@ -47,7 +47,8 @@ Executable& Scorer::ProgramFor(const RequestBatch& batch) {
                                             .gradients = nullptr,
                                             .state = nullptr,
                                             .transients = model_.transients,
-                                            .rounded = model_.rounded});
+                                            .rounded = model_.rounded,
+                                            .packed = model_.packed});
     shape_ = shape;
     targets_per_input_ = targets_per_input;
   }

@@ -141,7 +141,8 @@ std::unique_ptr<Executable> DecodeSession::Bind(Program program, TransientBuffer
                                              .gradients = nullptr,
                                              .state = cache_.data(),
                                              .transients = transients,
-                                             .rounded = model_.rounded});
+                                             .rounded = model_.rounded,
+                                             .packed = model_.packed});
 }
 
 DecodeSession::~DecodeSession() {

@@ -26,7 +26,8 @@ struct TrainedModel {
   // Memory that is shared with training and other sessions; null: every program has memory of its
   // own.
   TransientBuffer* transients = nullptr;
-  void* rounded = nullptr;  // bf16 copies of the parameters (Arenas); null: none
+  void* rounded = nullptr;          // bf16 copies of the parameters (Arenas); null: none
+  PackedWeights* packed = nullptr;  // Arenas
 };
 
 // The results of a step for each row: the most probable token, with the lowest id among equals, and

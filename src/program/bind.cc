@@ -2,6 +2,7 @@
 #include "program/bind.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "base/text.h"
@@ -34,11 +35,11 @@ size_t EndOfUpdates(const Program& program, size_t first) {
 // One kernel for the updates [first, end), if the backend has such.
 std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, size_t end,
                                        const std::vector<Place>& places, Backend& backend,
-                                       bool rounded) {
+                                       const ParameterForms& forms) {
   if (end - first < 2) return std::nullopt;
   std::vector<OpCall> calls;
   for (size_t i = first; i < end; ++i) {
-    calls.push_back(HeldCall(program, program.instructions[i], places, backend, rounded));
+    calls.push_back(HeldCall(program, program.instructions[i], places, backend, forms));
   }
   return backend.BindMultiTensor(*program.instructions[first].op, calls);
 }
@@ -49,8 +50,21 @@ bool IsParameter(const Program& program, Value value) {
   return value && program.info(value).kind == ValueKind::kParameter;
 }
 
+namespace {
+
+// Whether all numbers that an op reads, but for its first input, are parameters.
+bool WeightsAreParameters(const Program& program, const Instruction& instruction) {
+  const auto is_fixed = [&](Value input) {
+    return !input || !IsFloat(program.info(input).type.dtype) || IsParameter(program, input);
+  };
+  return instruction.inputs.size() > 1 && IsParameter(program, instruction.inputs[1]) &&
+         std::ranges::all_of(instruction.inputs | std::views::drop(1), is_fixed);
+}
+
+}  // namespace
+
 OpCall HeldCall(const Program& program, const Instruction& instruction,
-                const std::vector<Place>& places, Backend& backend, bool rounded) {
+                const std::vector<Place>& places, Backend& backend, const ParameterForms& forms) {
   OpCall call = instruction.call;
   const auto hold = [&](std::vector<TensorType>& types, const std::vector<Value>& values) {
     for (size_t i = 0; i < types.size(); ++i) {
@@ -60,18 +74,19 @@ OpCall HeldCall(const Program& program, const Instruction& instruction,
   };
   hold(call.inputs, instruction.inputs);
   hold(call.outputs, instruction.outputs);
-  const bool reads_copies = rounded && backend.RoundsParameters(*instruction.op, call);
+  const bool reads_copies = forms.rounded && backend.RoundsParameters(*instruction.op, call);
   for (size_t i = 0; reads_copies && i < call.inputs.size(); ++i) {
     if (IsParameter(program, instruction.inputs[i])) call.inputs[i].dtype = DType::kBF16;
   }
-  if (rounded && instruction.op->updates && IsParameter(program, instruction.outputs[0])) {
+  if (WeightsAreParameters(program, instruction)) call.packed_weights = forms.packed;
+  if (forms.rounded && instruction.op->updates && IsParameter(program, instruction.outputs[0])) {
     call.outputs.push_back({DType::kBF16, call.outputs[0].shape});
   }
   return call;
 }
 
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
-                                                 bool rounded) {
+                                                 const ParameterForms& forms) {
   const auto [places, idle] = FindAliases(program);
   std::vector<InstructionKernels> kernels;
   std::set<int> written;
@@ -87,7 +102,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
     const size_t i = kernels.size();
     if (i >= alone_before) {
       const size_t end = EndOfUpdates(program, i);
-      if (auto updates = BindUpdates(program, i, end, places, backend, rounded)) {
+      if (auto updates = BindUpdates(program, i, end, places, backend, forms)) {
         kernels.push_back({*std::move(updates), {}, end - i});
         kernels.resize(end, {.instructions = 0});
         continue;
@@ -99,7 +114,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
       kernels.push_back({});
       continue;
     }
-    OpCall call = HeldCall(program, instruction, places, backend, rounded);
+    OpCall call = HeldCall(program, instruction, places, backend, forms);
     InstructionKernels& bound =
         kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
     bool first = false;

@@ -26,15 +26,21 @@ struct InstructionKernels {
 
 bool IsParameter(const Program& program, Value value);
 
+// In which forms kernels find the parameters besides their f32 values (Arenas).
+struct ParameterForms {
+  bool rounded = false;
+  PackedWeights* packed = nullptr;
+};
+
 // The call as the backend binds it, with values in these places. With bf16 copies of the
 // parameters, kernels that would round parameters read the copies, and the update of a parameter
 // has its copy as one more output.
 OpCall HeldCall(const Program& program, const Instruction& instruction,
-                const std::vector<Place>& places, Backend& backend, bool rounded);
+                const std::vector<Place>& places, Backend& backend, const ParameterForms& forms);
 
 // The kernels of all instructions. Throws Error(kResources) naming the ops that have none.
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
-                                                 bool rounded);
+                                                 const ParameterForms& forms);
 
 std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels);
 

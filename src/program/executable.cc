@@ -54,7 +54,7 @@ Executable::Executable(std::shared_ptr<const Program> program, Backend& backend,
       rounded_(arenas.rounded) {
   SYNTRA_CHECK(memory == TransientMemory::kPlain || !arenas.transients, "shared, painted");
   std::vector<InstructionKernels> kernels =
-      BindInstructions(*program_, backend, rounded_ != nullptr);
+      BindInstructions(*program_, backend, {rounded_ != nullptr, arenas.packed});
   plan_ = PlanMemory(*program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
   for (InstructionKernels& kernel : kernels)
@@ -190,7 +190,7 @@ void Executable::ConnectInstructions() {
       const Instruction& instruction = program_->instructions[j];
       std::optional<OpCall> held;
       if (rounded_) {
-        held = HeldCall(*program_, instruction, plan_.places, backend_, /*rounded=*/true);
+        held = HeldCall(*program_, instruction, plan_.places, backend_, {.rounded = true});
       }
       for (size_t k = 0; k < instruction.inputs.size(); ++k) {
         const Value v = instruction.inputs[k];
@@ -371,7 +371,7 @@ void Executable::CheckInstruction(size_t i) const {
 }
 
 MemoryPlan PlanOn(Backend& backend, const Program& program, bool rounded) {
-  return PlanMemory(program, WorkspacesOf(BindInstructions(program, backend, rounded)), backend);
+  return PlanMemory(program, WorkspacesOf(BindInstructions(program, backend, {rounded})), backend);
 }
 
 }  // namespace syntra

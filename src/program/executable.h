@@ -31,6 +31,9 @@ struct Arenas {
   // The parameters in bf16, at the same offsets in elements, which updates write and products read
   // in their place; null: products round them. Only where the backend KeepsRounded.
   void* rounded = nullptr;
+  // Where products keep parameters packed; only for programs whose parameters do not change. Null:
+  // they read the parameters.
+  PackedWeights* packed = nullptr;
 };
 
 // kPainted is for tests on the host: see program/paint.h. Every transient is followed by a guard.

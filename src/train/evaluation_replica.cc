@@ -8,14 +8,16 @@
 
 namespace syntra {
 
-EvaluationReplica::EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend)
+EvaluationReplica::EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend,
+                                     Parameters parameters)
     : values_(backend.device(), model->parameters().arena_elements(), "parameters"),
       transients_(backend.device()),
       planned_(std::move(model)),
       backend_(backend) {
   if (backend.KeepsRounded(planned_->activations())) {
-    rounded_.emplace(backend, parameters().arena_elements());
+    rounded_.emplace(backend, planned_->parameters().arena_elements());
   }
+  if (parameters == Parameters::kFixed) packed_.emplace();
 }
 
 void EvaluationReplica::SetFactor(Executable& executable, const std::string& name, double value) {
@@ -57,6 +59,7 @@ void EvaluationReplica::CommitParameters() {
 
 void EvaluationReplica::RefreshRounded(const ElementRange& elements) {
   if (rounded_) rounded_->Refresh(values(elements), elements.begin);
+  if (packed_) packed_->Clear();
 }
 
 Arenas EvaluationReplica::ParameterArenas() {
@@ -64,7 +67,8 @@ Arenas EvaluationReplica::ParameterArenas() {
           .gradients = nullptr,
           .state = nullptr,
           .transients = &transients_,
-          .rounded = rounded_ ? rounded_->data() : nullptr};
+          .rounded = rounded_ ? rounded_->data() : nullptr,
+          .packed = packed_ ? &*packed_ : nullptr};
 }
 
 std::vector<HostTensor> EvaluationReplica::ParameterTensors() {

@@ -13,6 +13,7 @@
 #include "core/arena.h"
 #include "data/batch.h"
 #include "decode/session.h"
+#include "kernels/packed_weights.h"
 #include "plan/planned_model.h"
 #include "program/executable.h"
 #include "train/host_tensor.h"
@@ -38,7 +39,8 @@ class EvaluationReplica {
  public:
   // The parameters are zeros. The backend must outlive it. Throws Error(kResources) if the memory
   // cannot be had.
-  EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend);
+  EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend)
+      : EvaluationReplica(std::move(model), backend, Parameters::kFixed) {}
   EvaluationReplica(const EvaluationReplica&) = delete;
   EvaluationReplica& operator=(const EvaluationReplica&) = delete;
   virtual ~EvaluationReplica() = default;
@@ -54,7 +56,7 @@ class EvaluationReplica {
   std::vector<HostTensor> ParameterTensors();
   void CommitParameters();
   // Enqueues the bf16 copies of these parameters (rounded_parameters.h), where there are copies,
-  // after somebody else has written to values().
+  // after somebody else has written to values(). What products have packed is forgotten.
   void RefreshRounded(const ElementRange& elements);
   // The XXH3 digest of the arena; equal for equal parameters.
   uint64_t ParameterDigest();
@@ -64,6 +66,10 @@ class EvaluationReplica {
   TrainedModel trained();
 
  protected:
+  // Parameters that learn change from step to step, so products do not keep them packed.
+  enum class Parameters { kFixed, kLearn };
+  EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend,
+                    Parameters parameters);
   static void SetInputs(Executable& executable, const Batch& batch, double inverse_denominator);
   static void SetFactor(Executable& executable, const std::string& name, double value);
   // `objective`: the output that holds it.
@@ -81,6 +87,7 @@ class EvaluationReplica {
   std::shared_ptr<const PlannedModel> planned_;
   Backend& backend_;
   std::optional<RoundedParameters> rounded_;
+  std::optional<PackedWeights> packed_;
   std::vector<std::pair<BatchShape, std::unique_ptr<Executable>>> evaluations_;
 };
 

@@ -64,7 +64,7 @@ class Times(unittest.TestCase):
         steppers = {name: measuring.Stepper(command, {}) for name in ("product", "peer")}
         steppers["peer"].step()
         steppers["peer"].seconds.clear()
-        measured = finetune.take_turns(steppers, measuring.Watch(), 3)
+        measured = measuring.take_turns(steppers, measuring.Watch(), 3)
         self.assertEqual(measured["speed_over"], {"peer": 1.5})  # of 2/1, 3/2 and 4/3
         self.assertEqual(measured["peak_resident_bytes"], {"product": 7, "peer": 7})
 

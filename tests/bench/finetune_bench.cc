@@ -34,7 +34,7 @@ ExitCode Evaluate(const CheckpointOptions& options) {
       std::ranges::find(task.traits().splits, TaskSplit::Use::kValidation, &TaskSplit::use);
   const std::vector<TaskExample> examples = ReadSplit(task, *split, TaskFolderOf(config.data()));
   BatchDecoder decoder(loaded.replica->trained(), tokenizer,
-                       {.decoding = {},
+                       {.decoding = config.decoding(),
                         .input_length = config.data().input_length(),
                         .output_length = RowLengths(config.data()).targets});
   SelfCommunicator alone;

@@ -60,11 +60,12 @@ def facts(model: torch.nn.Module) -> dict[str, Any]:
 
 
 class Evaluation:
-    """Greedy outputs of all inputs, in batches of inputs of like length unless told otherwise."""
+    """Outputs of all inputs, by beam search or greedy, in batches of inputs of like length unless told otherwise."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         task = json.loads(options.examples.read_text(encoding="utf-8"))
         self.longest: int = task["longest"]
+        self.beams: int = options.beams
         self.model = load(options).eval()
         inputs: list[list[int]] = task["inputs"]
         order = list(range(len(inputs)))
@@ -83,7 +84,7 @@ class Evaluation:
                 attention_mask=mask,
                 max_new_tokens=self.longest,
                 do_sample=False,
-                num_beams=1,
+                num_beams=self.beams,
             )
             for index, row in zip(chunk, generated[:, 1:].tolist(), strict=True):
                 self.outputs[index] = row[: row.index(end)] if end in row else row
@@ -214,6 +215,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("evaluate")
     command.add_argument("--batch", type=int, required=True)
+    command.add_argument("--beams", type=int, default=1, help="1: greedy decoding")
     command.add_argument("--in-order", action="store_true", help="do not sort by length")
     command.set_defaults(run=evaluate)
     command = commands.add_parser("train")

@@ -277,6 +277,47 @@ class Stepper:
         self.process.stdout.close()
 
 
+@contextlib.contextmanager
+def closing(*steppers: Stepper) -> Iterator[None]:
+    """Ends them whatever happens."""
+    try:
+        yield
+    finally:
+        for stepper in steppers:
+            stepper.kill()
+
+
+def fastest(tries: Mapping[str, Stepper]) -> tuple[str, dict[str, float]]:
+    if len(tries) == 1:
+        return next(iter(tries)), {}
+    seconds = {}
+    for name, stepper in tries.items():
+        seconds[name] = stepper.step()
+        say(f"  peer, {name}: {seconds[name]:.2f} s")
+        stepper.seconds.clear()
+    return min(seconds, key=lambda name: seconds[name]), seconds
+
+
+def take_turns(steppers: Mapping[str, Stepper], watch: Watch, pairs: int) -> dict[str, Any]:
+    """The medians of the ratios of neighbouring turns, the first of all over the product."""
+    with watch.measuring():
+        for turn in range(pairs):
+            for name, stepper in steppers.items():
+                say(f"  turn {turn + 1}, {name}: {stepper.step():.2f} s")
+    seconds = {name: stepper.seconds for name, stepper in steppers.items()}
+    ours = seconds["product"]
+    return {
+        "seconds": seconds,
+        "median_seconds": {name: statistics.median(values) for name, values in seconds.items()},
+        "speed_over": {
+            name: median_ratio(values, ours)
+            for name, values in seconds.items()
+            if name != "product"
+        },
+        "peak_resident_bytes": {name: stepper.close() for name, stepper in steppers.items()},
+    }
+
+
 # --- ratios -----------------------------------------------------------------------------------
 
 
@@ -349,6 +390,15 @@ def void_line(result: Mapping[str, Any]) -> list[str]:
 def goals_table(rows: Sequence[Row], result: Mapping[str, Any]) -> str:
     void = bool(reasons_void(result))
     return table(["", "measured", "goal", ""], [row.cells(void) for row in rows])
+
+
+def judged(rows: Sequence[Row], result: Mapping[str, Any]) -> list[str]:
+    """The lines of the goals' table, and what disturbed the run. Where `clock` is processor time, it counts anyway."""
+    reasons = reasons_void(result)
+    void = bool(reasons) and result["clock"] == "seconds"
+    cells = [row.cells(void) for row in rows]
+    said = "Void" if void else "Disturbed, so processor time counts"
+    return [table(["", "measured", "goal", ""], cells), "", *(f"{said}: {reason}." for reason in reasons)]
 
 
 def check_parameters(parameters: int, peer: Mapping[str, Any]) -> None:

@@ -9,10 +9,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "checkpoint/layout.h"
 #include "config/config.h"
 #include "decode/batch_decoder.h"
+#include "kernels/packed_weights.h"
 #include "kernels/tested.h"
 #include "plan/fits.h"
 #include "train/rounded_copies.h"
@@ -155,6 +157,27 @@ TEST(ReplicaCopies, AreTheParametersRounded) {
     replica.Commit();
     ExpectCopiesAreRounded(replica);
   }
+}
+
+// Also products that keep their weights packed read the parameters that were committed last. A
+// replica that trains keeps none.
+TEST(ReplicaPackedWeights, AreTheParameters) {
+  const Config config = ConfigFor(FastBackend().device(), "NONE");
+  const auto model = std::make_shared<const PlannedModel>(config.model(), DType::kF32);
+  EvaluationReplica replica(model, FastBackend());
+  const Batch batch = SomeBatch({2, 16, 8});
+  std::set<double> losses;
+  for (const uint64_t seed : {1, 2, 1}) {
+    replica.InitializeParameters(seed);
+    EvaluationReplica other(model, FastBackend());
+    other.InitializeParameters(seed);
+    const double loss = replica.Evaluate(batch).PerToken();
+    EXPECT_EQ(loss, other.Evaluate(batch).PerToken());
+    losses.insert(loss);
+  }
+  EXPECT_EQ(losses.size(), 2u);
+  EXPECT_EQ(replica.trained().packed->bytes() > 0, FastBackend().device().is_host());
+  EXPECT_EQ(Replica(PlanFor("NONE", FastBackend()), 0).trained().packed, nullptr);
 }
 
 Config DecodingConfigFor(int64_t samples) {
