@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for the transient values of executables that run one after another: as large as the
-// largest of them needs.
+// Memory for what lasts no longer than its user's turn, as large as the largest user needs: the
+// transient values of executables that run one after another, the caches of decoding sessions.
 #pragma once
 
 #include "core/device.h"

@@ -11,10 +11,9 @@
 namespace syntra {
 namespace {
 
-// Sessions are kept for later batches of their shapes as long as their caches together take no more
-// than this. To make one takes a notable part of a batch only where models, and so caches, are
-// small.
-constexpr size_t kKeptCaches = size_t{64} << 20;
+// Sessions are kept for later batches of their shapes. To make one takes a notable part of a batch
+// where models are small.
+constexpr size_t kMostSessions = 16;
 
 DecodeSettings WithOutputLength(DecodeSettings settings) {
   const int64_t length = settings.decoding.max_length();
@@ -67,10 +66,6 @@ DecodingMemory MemoryOfDecoding(const TrainedModel& model, const DecodeSettings&
   const NextTokens next = NextTokensOf(*strategy, settings);
   const DecodeShape most = LargestShape(settings, strategy->rows_per_input(), requests);
   DecodingMemory memory = MemoryOfSession(model, most, next);
-  // The caches of other sessions, which are kept while one of the largest shape is made.
-  const auto others = static_cast<size_t>((requests - 1) / most.inputs);
-  const bool all_kept = others <= kKeptCaches / std::max<size_t>(memory.cache_bytes, 1);
-  memory.cache_bytes += all_kept ? others * memory.cache_bytes : kKeptCaches;
   // Programs that read the longest inputs may need more than those of the most positions.
   const RequestBatch longest =
       FullBatch(requests, {.rows = strategy->rows_per_input(), .input = settings.input_length},
@@ -98,7 +93,8 @@ BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer
     : model_(model),
       tokenizer_(tokenizer),
       settings_(WithOutputLength(settings)),
-      strategy_(MakeStrategy(settings.decoding)) {
+      strategy_(MakeStrategy(settings.decoding)),
+      caches_(model.backend.device()) {
   CheckDecodes(model.model);
   if (model_.transients) return;
   own_transients_ = std::make_unique<TransientBuffer>(model.backend.device());
@@ -113,20 +109,12 @@ DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
     std::rotate(kept, kept + 1, sessions_.end());
     return *sessions_.back();
   }
-  MakeRoom();
-  sessions_.push_back(
-      std::make_unique<DecodeSession>(model_, shape, NextTokensOf(*strategy_, settings_)));
-  return *sessions_.back();
-}
-
-// Before a session is made, so that the memory of two large ones is never needed.
-void BatchDecoder::MakeRoom() {
-  size_t bytes = 0;
-  for (const auto& session : sessions_) bytes += session->cache_bytes();
-  while (bytes > kKeptCaches) {
-    bytes -= sessions_.front()->cache_bytes();
-    sessions_.erase(sessions_.begin());
-  }
+  const std::byte* caches = caches_.data();
+  auto session =
+      std::make_unique<DecodeSession>(model_, shape, NextTokensOf(*strategy_, settings_), &caches_);
+  if (caches_.data() != caches) sessions_.clear();
+  if (sessions_.size() == kMostSessions) sessions_.erase(sessions_.begin());
+  return *sessions_.emplace_back(std::move(session));
 }
 
 std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> requests,

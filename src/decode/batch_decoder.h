@@ -49,7 +49,6 @@ class BatchDecoder {
 
  private:
   DecodeSession& SessionFor(const RequestBatch& batch);
-  void MakeRoom();
   std::vector<Hypotheses> DecodeOne(std::span<const DecodeRequest> requests,
                                     const RequestBatch& batch);
 
@@ -59,6 +58,7 @@ class BatchDecoder {
   const Tokenizer& tokenizer_;
   DecodeSettings settings_;
   std::unique_ptr<Strategy> strategy_;
+  TransientBuffer caches_;                                // of the sessions
   std::vector<std::unique_ptr<DecodeSession>> sessions_;  // the one used last is the last
 };
 

@@ -54,24 +54,21 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
                                         int64_t output_length, bool equal_inputs) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
+  // The largest first, so that what takes the most memory is known at once.
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) {
     return std::tuple(sizes[i].rows, sizes[i].input, sizes[i].output);
   });
   std::vector<RequestBatch> batches;
   for (size_t first = 0; first < order.size();) {
-    RequestBatch batch;
-    const size_t first_of_batch = first;
-    batch.largest.rows = sizes[order[first]].rows;
+    RequestBatch batch{.requests = {}, .inputs = 0, .largest = sizes[order[first]]};
+    const int64_t longest = batch.largest.input;
+    batch.largest.input = PaddedLength(longest, input_length);
     const int64_t most_rows = MostOfOutputs(batch.largest.rows, output_length);
-    for (; first < order.size(); ++first) {
+    const int64_t most = MostInputs(batch.largest.rows, batch.largest.input, output_length);
+    for (; first < order.size() && std::ssize(batch.requests) < most; ++first) {
       const RequestSize& size = sizes[order[first]];
-      const int64_t count = std::ssize(batch.requests) + 1;
-      const int64_t length = PaddedLength(size.input, input_length);
-      const bool fits = count <= MostInputs(size.rows, length, output_length);
-      const bool alike = !equal_inputs || size.input == sizes[order[first_of_batch]].input;
-      if (size.rows != batch.largest.rows || (count > 1 && !(fits && alike))) break;
+      if (size.rows != batch.largest.rows || (equal_inputs && size.input != longest)) break;
       batch.requests.push_back(order[first]);
-      batch.largest.input = length;
       batch.largest.output = std::max(batch.largest.output, size.output);
     }
     batch.inputs = RoundUpInOctave(std::ssize(batch.requests), 1, most_rows);

@@ -118,18 +118,22 @@ DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& sha
   return {programs.layout.bytes(), std::max(bytes(programs.read), bytes(programs.step))};
 }
 
-DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
+DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next,
+                             TransientBuffer* caches)
     : model_(model),
       device_(model.backend.device()),
       shape_(shape),
       reading_(model.model.architecture().input_reading(model.model)),
-      next_(next) {
+      next_(next),
+      own_caches_(device_) {
   SessionPrograms programs(model, shape, next);
   layout_ = std::make_unique<CacheLayout>(std::move(programs.layout));
-  cache_ = device_.Allocate(layout_->bytes(), "decoding caches");
+  if (!caches) caches = &own_caches_;
+  caches->Reserve(layout_->bytes());
+  caches_ = caches->data();
   for (const auto& [name, place] : layout_->places()) {
     if (place.kind != StateKind::kRunning) continue;
-    running_.push_back({cache_.data() + place.offset * sizeof(float), place.type.bytes()});
+    running_.push_back({caches_ + place.offset * sizeof(float), place.type.bytes()});
   }
   read_ = Bind(std::move(programs.read), model.transients);
   steps_[shape.inputs] = Bind(std::move(programs.step), model.transients);
@@ -139,11 +143,13 @@ std::unique_ptr<Executable> DecodeSession::Bind(Program program, TransientBuffer
   return std::make_unique<Executable>(std::move(program), model_.backend,
                                       Arenas{.parameters = model_.values,
                                              .gradients = nullptr,
-                                             .state = cache_.data(),
+                                             .state = caches_,
                                              .transients = transients,
                                              .rounded = model_.rounded,
                                              .packed = model_.packed});
 }
+
+size_t DecodeSession::cache_bytes() const { return layout_->bytes(); }
 
 DecodeSession::~DecodeSession() {
   try {

@@ -64,8 +64,11 @@ DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& sha
 
 class DecodeSession {
  public:
-  // Throws Error(kConfig) as CheckDecodes, or if a mixer's tables are shorter than the shape.
-  DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next);
+  // `caches`: memory that sessions share, of which one decodes at a time; if it has grown, those
+  // made before are of no use any more. Null: memory of its own. Throws Error(kConfig) as
+  // CheckDecodes, or if a mixer's tables are shorter than the shape.
+  DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next,
+                TransientBuffer* caches = nullptr);
   // Waits for the work that is underway: it uses the session's memory.
   ~DecodeSession();
   DecodeSession(const DecodeSession&) = delete;
@@ -101,7 +104,7 @@ class DecodeSession {
   LogitRows logits() const;
 
   // Bytes of the caches on the device.
-  size_t cache_bytes() const { return cache_.size(); }
+  size_t cache_bytes() const;
 
  private:
   // Reads inputs that share a row with their outputs.
@@ -135,7 +138,8 @@ class DecodeSession {
   int64_t length_ = 0, max_length_ = 0;
   int64_t input_positions_ = 0;  // of the decoder, before the prefix
   std::vector<int32_t> first_tokens_;
-  Buffer cache_;
+  TransientBuffer own_caches_;
+  std::byte* caches_;
   std::unique_ptr<CacheLayout> layout_;
   std::vector<std::span<std::byte>> running_;  // states that start from zeros, in the cache
   std::vector<int32_t> segments_;              // of the inputs

@@ -208,18 +208,15 @@ TEST(DecodingMemory, IsThatOfTheLargestSession) {
   EXPECT_EQ(plan->memory().decoding, static_cast<double>(transients.size()));
 }
 
-// Others may be kept beside it, up to a limit.
-TEST(DecodingMemory, OfManyInputsIsBounded) {
+TEST(DecodingMemory, OfManyInputsIsThatOfABatch) {
   Backend& backend = FastBackend();
   const auto memory = [&](const Config& config) {
     return TrainingPlan::Make(config, {.backend = &backend})->memory();
   };
   const double few = memory(DecodingConfigFor(96)).decoding_caches;
-  const double more = memory(DecodingConfigFor(960)).decoding_caches;
   const double many = memory(DecodingConfigFor(1000000)).decoding_caches;
   EXPECT_GT(few, 0);
-  EXPECT_GE(more, few);
-  EXPECT_EQ(many, few + 0x1p26);
+  EXPECT_EQ(many, few);
   EXPECT_EQ(memory(ConfigFor(backend.device(), "NONE")).decoding_caches, 0);
 }
 
@@ -262,7 +259,7 @@ TEST(DecodingMemory, OfTasks) {
   EXPECT_EQ(caches(), 0);
   config.mutable_data()->clear_validation();
   config.mutable_data()->add_task()->mutable_cb();
-  EXPECT_GT(caches(), 0x1p26);
+  EXPECT_GT(caches(), 0);
   config.mutable_evaluation()->set_rank_classification(true);
   EXPECT_EQ(caches(), 0);
 }
