@@ -94,9 +94,9 @@ std::vector<std::string> LimitNames() {
 }
 
 // For tests: a rank that is frozen as it enters a phase.
-void MaybeFreeze(RunPhase phase, int64_t step, const WatchdogOptions& options) {
+void MaybeFreeze(RunPhase phase, int64_t step, int rank, int ranks) {
   const std::string failpoint = std::string("freeze_") + Named(phase).name;
-  if (Failpoint(failpoint, step, options.rank, options.ranks)) raise(SIGSTOP);
+  if (Failpoint(failpoint, step, rank, ranks)) raise(SIGSTOP);
 }
 
 Path ReportPath(const Path& directory, int rank) {
@@ -172,12 +172,14 @@ WatchdogLimits LimitsFrom(const char* text, WatchdogLimits limits) {
 }
 
 Watchdog::Watchdog(WatchdogOptions options)
-    : options_(std::move(options)), reports_(options_.job_directory) {
-  options_.limits = LimitsFrom(std::getenv("SYNTRA_WATCHDOG"), options_.limits);
-  first_steps_ = options_.limits.first_steps;
-  RemoveReport(reports_, options_.rank);
+    : limits_(LimitsFrom(std::getenv("SYNTRA_WATCHDOG"), options.limits)),
+      reporter_{.rank = options.rank,
+                .ranks = options.ranks,
+                .directory = std::move(options.job_directory)},
+      first_steps_(limits_.first_steps) {
+  RemoveReport(reporter_.directory, reporter_.rank);
   PrepareStacks();
-  MaybeFreeze(RunPhase::kInit, 0, options_);
+  MaybeFreeze(RunPhase::kInit, 0, reporter_.rank, reporter_.ranks);
   // Last: nothing may throw while it runs.
   thread_ = std::thread([this] { Watch(); });
 }
@@ -194,12 +196,13 @@ Watchdog::~Watchdog() {
 void Watchdog::ReportTo(const Path& directory, int rank, std::vector<std::string> hosts) {
   RemoveReport(directory, rank);
   if (rank == 0) unlink(EndingPath(directory).c_str());
+  const int ranks = static_cast<int>(hosts.size());
   const std::lock_guard lock(mutex_);
-  options_.rank = rank;
-  options_.ranks = static_cast<int>(hosts.size());
-  hosts_ = std::move(hosts);
-  reports_ = directory;
-  log_ = directory / RankLogName(rank);
+  reporter_ = {.rank = rank,
+               .ranks = ranks,
+               .directory = directory,
+               .log = directory / RankLogName(rank),
+               .hosts = std::move(hosts)};
 }
 
 Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step, double bytes)
@@ -208,7 +211,7 @@ Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step, double 
       outer_step_(watchdog.step_),
       outer_bytes_(watchdog.bytes_),
       start_(MonotonicSeconds()) {
-  MaybeFreeze(phase, step, watchdog_.options_);
+  MaybeFreeze(phase, step, watchdog_.reporter_.rank, watchdog_.reporter_.ranks);
   watchdog_.Enter(phase, step, bytes);
 }
 
@@ -247,8 +250,7 @@ void Watchdog::Alive() {
 void Watchdog::ExpectStep(double seconds) {
   if (!std::isfinite(seconds)) return;
   const std::lock_guard lock(mutex_);
-  first_steps_ =
-      std::min(options_.limits.first_steps, kFirstStepSeconds + kFirstStepFactor * seconds);
+  first_steps_ = std::min(limits_.first_steps, kFirstStepSeconds + kFirstStepFactor * seconds);
 }
 
 void Watchdog::EndsWith(ExitCode code, double seconds) {
@@ -257,8 +259,9 @@ void Watchdog::EndsWith(ExitCode code, double seconds) {
     ending_ = {.code = code};
   }
   // Not under the lock, which the watchdog's thread needs if files hang.
-  if (reports_.empty() || options_.ranks == 1) return;
-  LeaveFile(EndingPath(reports_), fmt::format("{} {:.0f}", static_cast<int>(code), seconds));
+  if (reporter_.directory.empty() || reporter_.ranks == 1) return;
+  LeaveFile(EndingPath(reporter_.directory),
+            fmt::format("{} {:.0f}", static_cast<int>(code), seconds));
 }
 
 double Watchdog::Allowed(RunPhase phase, double bytes) {
@@ -267,7 +270,7 @@ double Watchdog::Allowed(RunPhase phase, double bytes) {
 }
 
 double Watchdog::AllowedLocked(RunPhase phase, double bytes) const {
-  const double limit = options_.limits.*Named(phase).limit;
+  const double limit = limits_.*Named(phase).limit;
   if (phase == RunPhase::kStep) return AllowedByMedian(step_seconds_, limit);
   if (phase == RunPhase::kEvaluation) return AllowedByMedian(evaluation_seconds_, limit);
   return limit + bytes / kSlowestFiles;
@@ -275,7 +278,7 @@ double Watchdog::AllowedLocked(RunPhase phase, double bytes) const {
 
 double Watchdog::AllowedByMedian(const std::deque<double>& measured, double least) const {
   if (measured.size() < kNeededForMedian) return std::max(least, first_steps_);
-  return std::max(least, options_.limits.step_medians * Median({measured.begin(), measured.end()}));
+  return std::max(least, limits_.step_medians * Median({measured.begin(), measured.end()}));
 }
 
 std::string Watchdog::Describe() const {
@@ -285,13 +288,13 @@ std::string Watchdog::Describe() const {
   if (phase_ == RunPhase::kEvaluation || phase_ == RunPhase::kSave) {
     where += fmt::format(" at step {}", step_);
   }
-  return fmt::format("rank {} (process {} on {}) hangs in {}{}{} for {:.0f} s", options_.rank,
+  return fmt::format("rank {} (process {} on {}) hangs in {}{}{} for {:.0f} s", reporter_.rank,
                      getpid(), HostName(), where, *activity_ ? ": " : "", activity_, waited_);
 }
 
 void Watchdog::Watch() {
   double shortest = INFINITY;
-  for (const NamedPhase& each : kPhases) shortest = std::min(shortest, options_.limits.*each.limit);
+  for (const NamedPhase& each : kPhases) shortest = std::min(shortest, limits_.*each.limit);
   const double tick = std::clamp(shortest / 20, 0.01, 0.5);
   // A wake-up later than this means that the process was suspended, not that it waited.
   const double longest_tick = 4 * tick;
@@ -306,9 +309,11 @@ void Watchdog::Watch() {
     const double allowed = AllowedLocked(phase_, bytes_) + (ending ? ending->seconds : 0);
     if (stopping_ || waited_ <= allowed) continue;
     const std::string description = Describe();
-    // The main thread may wake up and take the lock while the stacks are written.
+    // The main thread may wake up and take the lock while the stacks are written. If it then calls
+    // ReportTo, this report stays where it began.
+    const Reporter reporter = reporter_;
     lock.unlock();
-    const ErrorEnd found = Expire(description, ending);
+    const ErrorEnd found = Expire(reporter, description, ending);
     lock.lock();
     if (!ending_) ending_ = found;
   }
@@ -316,10 +321,10 @@ void Watchdog::Watch() {
 
 // Reads the file that a failed rank has left. On a full disk the file may exist without its
 // content.
-std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding() const {
-  if (reports_.empty() || options_.ranks == 1) return std::nullopt;
+std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding(const Reporter& reporter) const {
+  if (reporter.directory.empty() || reporter.ranks == 1) return std::nullopt;
   try {
-    const std::optional<std::string> text = ReadOwnFile(EndingPath(reports_), 100);
+    const std::optional<std::string> text = ReadOwnFile(EndingPath(reporter.directory), 100);
     if (!text) return std::nullopt;
     const std::vector<std::string> parts = Split(*text, ' ');
     int64_t code = 0, seconds = 0;
@@ -327,7 +332,7 @@ std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding() const {
         ParseInt64(parts[1], &seconds) && seconds >= 0 && seconds <= kLongest) {
       return ErrorEnd{static_cast<ExitCode>(code), static_cast<double>(seconds)};
     }
-    return ErrorEnd{.seconds = options_.limits.save};
+    return ErrorEnd{.seconds = limits_.save};
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -336,13 +341,13 @@ std::optional<Watchdog::ErrorEnd> Watchdog::FindEnding() const {
 // Returns only where another rank has failed and nobody has waited for that yet. The logger is not
 // used here, since the thread that hangs may hold its lock. What cannot be written is lost: a full
 // disk must not keep the process alive.
-Watchdog::ErrorEnd Watchdog::Expire(const std::string& description,
+Watchdog::ErrorEnd Watchdog::Expire(const Reporter& reporter, const std::string& description,
                                     const std::optional<ErrorEnd>& ending) const {
   const double start = MonotonicSeconds();
   const ExitCode code = ending.value_or(ErrorEnd()).code;
   const auto hangs = std::make_shared<std::atomic<bool>>(true);
-  EndWithin(options_.limits.gather + kReportSeconds, code, hangs);
-  if (const auto found = ending ? std::nullopt : FindEnding()) {
+  EndWithin(limits_.gather + kReportSeconds, code, hangs);
+  if (const auto found = ending ? std::nullopt : FindEnding(reporter)) {
     *hangs = false;
     return *found;
   }
@@ -350,25 +355,26 @@ Watchdog::ErrorEnd Watchdog::Expire(const std::string& description,
   PrintIfTaken(line);
   // Before the log: the others look for it soon.
   const bool reported =
-      !reports_.empty() && LeaveFile(ReportPath(reports_, options_.rank), description + "\n");
-  const int log = OpenLog(log_);
+      !reporter.directory.empty() &&
+      LeaveFile(ReportPath(reporter.directory, reporter.rank), description + "\n");
+  const int log = OpenLog(reporter.log);
   if (log != STDERR_FILENO) WriteAll(log, line);
-  WriteStacks(log, options_.limits.gather);
-  if (reported && options_.ranks > 1) {
-    SleepSeconds(start + options_.limits.gather - MonotonicSeconds());
-    WriteSummary(log);
+  WriteStacks(log, limits_.gather);
+  if (reported && reporter.ranks > 1) {
+    SleepSeconds(start + limits_.gather - MonotonicSeconds());
+    WriteSummary(reporter, log);
   }
   EndHanging(code);
 }
 
 // Writes the reports of all ranks, and which ranks have none: those are the ones to look at.
-void Watchdog::WriteSummary(int log) const {
-  int lowest = options_.rank;
+void Watchdog::WriteSummary(const Reporter& reporter, int log) {
+  int lowest = reporter.rank;
   std::string lines;
   std::vector<int> silent;
-  for (int rank = 0; rank < options_.ranks; ++rank) {
+  for (int rank = 0; rank < reporter.ranks; ++rank) {
     try {
-      lines += "  " + ReadWholeFile(ReportPath(reports_, rank), 65536);
+      lines += "  " + ReadWholeFile(ReportPath(reporter.directory, rank), 65536);
       lowest = std::min(lowest, rank);
     } catch (const Error&) {
       silent.push_back(rank);
@@ -376,15 +382,17 @@ void Watchdog::WriteSummary(int log) const {
   }
   if (!silent.empty()) {
     lines += fmt::format(
-        "  no report from {}: frozen, lost, {}; look at them first\n", NameRanks(silent, hosts_),
-        log_.empty() ? "or on another machine" : "or cut off from the run directory");
-  } else if (std::ranges::adjacent_find(hosts_, std::ranges::not_equal_to()) != hosts_.end()) {
+        "  no report from {}: frozen, lost, {}; look at them first\n",
+        NameRanks(silent, reporter.hosts),
+        reporter.log.empty() ? "or on another machine" : "or cut off from the run directory");
+  } else if (std::ranges::adjacent_find(reporter.hosts, std::ranges::not_equal_to()) !=
+             reporter.hosts.end()) {
     lines +=
         "  every rank reports, so none is frozen: look at the network between the hosts first\n";
   }
   const std::string summary = "watchdog: ranks that hang\n" + lines;
   if (log != STDERR_FILENO) WriteAll(log, summary);
-  if (log == STDERR_FILENO || lowest == options_.rank) PrintIfTaken(summary);
+  if (log == STDERR_FILENO || lowest == reporter.rank) PrintIfTaken(summary);
 }
 
 }  // namespace syntra

@@ -134,6 +134,14 @@ class Watchdog {
   double Allowed(RunPhase phase, double bytes = 0);
 
  private:
+  // As which rank this process reports a hang, and where.
+  struct Reporter {
+    int rank = 0, ranks = 1;
+    Path directory;                  // of all ranks' hang reports; empty: there is none
+    Path log;                        // empty: stderr
+    std::vector<std::string> hosts;  // of the ranks; empty: not known yet
+  };
+
   // The exit code with which the job ends after a rank's error, and how much longer this rank may
   // wait for that.
   struct ErrorEnd {
@@ -146,17 +154,16 @@ class Watchdog {
   double AllowedByMedian(const std::deque<double>& seconds, double least) const;
   void Watch();
   std::string Describe() const;
-  std::optional<ErrorEnd> FindEnding() const;
-  ErrorEnd Expire(const std::string& description, const std::optional<ErrorEnd>& ending) const;
-  void WriteSummary(int log) const;
+  ErrorEnd Expire(const Reporter& reporter, const std::string& description,
+                  const std::optional<ErrorEnd>& ending) const;
+  std::optional<ErrorEnd> FindEnding(const Reporter& reporter) const;
+  static void WriteSummary(const Reporter& reporter, int log);
 
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  WatchdogOptions options_;
-  Path reports_;                    // the directory of the hang reports; empty: there is none
-  Path log_;                        // empty: stderr
-  std::vector<std::string> hosts_;  // of the ranks; empty: not known yet
+  const WatchdogLimits limits_;
+  Reporter reporter_;
   RunPhase phase_ = RunPhase::kInit;
   int64_t step_ = 0;
   double bytes_ = 0;

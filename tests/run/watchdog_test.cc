@@ -43,7 +43,9 @@ TEST(Watchdog, NamesPhaseAndStackAndExits7) {
   const Path directory = ScratchDirectory("watchdog");
   const double start = MonotonicSeconds();
   Child child([&](const auto&) {
-    Watchdog watchdog(Short());
+    WatchdogOptions options = Short();
+    options.limits.gather = 3;  // a sanitizer's own thread lets it wait in vain for a stack
+    Watchdog watchdog(options);
     watchdog.ReportTo(directory, 0, {"node1"});
     const Watchdog::Phase step(watchdog, RunPhase::kStep, 1234);
     watchdog.Activity("all-reduce");
@@ -361,6 +363,28 @@ TEST(Watchdog, RanksThatNeverJoinAreNamed) {
   const std::string text = ReadWholeFile(directory / "stderr");
   EXPECT_NE(text.find("hangs in init: joining the other ranks for"), std::string::npos) << text;
   EXPECT_NE(text.find("no report from ranks 0, 2: frozen, lost, or on another machine"),
+            std::string::npos)
+      << text;
+}
+
+// A rank wakes up and learns its run directory while its report waits for those of the others.
+TEST(Watchdog, AReportStaysWhereItBegan) {
+  const Path job = ScratchDirectory("watchdog-job"), run = ScratchDirectory("watchdog-run");
+  Child child([&](const auto&) {
+    RedirectStderr(job / "stderr");
+    WatchdogOptions options = Short(0.2);
+    options.ranks = 2;
+    options.job_directory = job;
+    options.limits.gather = 2;
+    Watchdog watchdog(options);
+    while (!Exists(job / "hang-rank-0000")) SleepSeconds(0.01);
+    watchdog.ReportTo(run, 0, {"node1", "node1"});
+    SleepSeconds(kHangSeconds);
+    return 0;
+  });
+  EXPECT_EQ(child.Wait(), 7);
+  const std::string text = ReadWholeFile(job / "stderr");
+  EXPECT_NE(text.find("no report from rank 1: frozen, lost, or on another machine"),
             std::string::npos)
       << text;
 }
