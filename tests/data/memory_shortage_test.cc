@@ -70,8 +70,8 @@ Ending RunShortOfMemory(int64_t mebibytes, const std::function<void()>& body) {
 class MemoryShortage : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the address sanitizer needs more address space than there is memory";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer needs more address space than there is memory";
 #endif
   }
   // Two short documents around one of 40 MiB, for which a JSON parser takes 400 MiB more. Less

@@ -308,7 +308,7 @@ TEST(Tokenizers, DamagedModelsGiveSentencePiecesIdsOrAnError) {
   EXPECT_GT(loaded, 10);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SYNTRA_NEEDS_PLAIN_MEMORY() GTEST_SKIP() << "the sanitizer takes memory of its own"
 #else
 #define SYNTRA_NEEDS_PLAIN_MEMORY()
