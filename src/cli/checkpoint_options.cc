@@ -2,10 +2,12 @@
 #include "cli/checkpoint_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "base/digest.h"
 #include "base/failure.h"
+#include "base/memory_limits.h"
 #include "base/text.h"
 #include "checkpoint/read.h"
 #include "checkpoint/recover.h"
@@ -61,6 +63,15 @@ PreparedCorpus PrepareValidation(const PrepareOptions& options, const Tokenizer&
   }
 }
 
+// Whether the parameters of all ranks take at most a quarter of the memory, so that there is room
+// for them once more.
+bool CanPackWeights(const ParameterStore& parameters, int ranks_on_host) {
+  const auto bytes = static_cast<int64_t>(parameters.arena_elements() * sizeof(float));
+  return std::ranges::all_of(MemoryLimits(), [&](const MemoryLimit& limit) {
+    return 4 * bytes * (limit.shared ? ranks_on_host : 1) <= limit.bytes;
+  });
+}
+
 }  // namespace
 
 Checkpoint OpenCheckpoint(const Path& path) {
@@ -93,6 +104,10 @@ LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, Communicator* 
       std::make_shared<PlannedModel>(loaded.config.model(), ActivationType(train.precision())),
       *loaded.backend);
   LoadParameters(opened, *loaded.replica);
+  if (loaded.backend->device().is_host() &&
+      CanPackWeights(loaded.replica->parameters(), ranks ? ranks->ranks_on_host() : 1)) {
+    loaded.replica->PackWeights();
+  }
   return loaded;
 }
 

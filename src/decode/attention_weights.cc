@@ -22,8 +22,7 @@ std::vector<AttentionWeights> AttentionWeightsOf(const TrainedModel& model, cons
                          .gradients = nullptr,
                          .state = nullptr,
                          .transients = model.transients,
-                         .rounded = model.rounded,
-                         .packed = model.packed});
+                         .rounded = model.rounded});
   for (const auto& [name, values] : batch.tensors()) {
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
   }

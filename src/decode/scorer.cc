@@ -47,8 +47,7 @@ Executable& Scorer::ProgramFor(const RequestBatch& batch) {
                                             .gradients = nullptr,
                                             .state = nullptr,
                                             .transients = model_.transients,
-                                            .rounded = model_.rounded,
-                                            .packed = model_.packed});
+                                            .rounded = model_.rounded});
     shape_ = shape;
     targets_per_input_ = targets_per_input;
   }

@@ -32,7 +32,7 @@ std::vector<PlannedTensor> PlannedModel::ParameterTensors() const {
 
 TrainedModel PlannedModel::Trained(const Arenas& parameters, Backend& backend) const {
   return {model_,  parameters_,           parameters.parameters, activations_,
-          backend, parameters.transients, parameters.rounded,    parameters.packed};
+          backend, parameters.transients, parameters.rounded};
 }
 
 }  // namespace syntra

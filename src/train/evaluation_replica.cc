@@ -8,16 +8,14 @@
 
 namespace syntra {
 
-EvaluationReplica::EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend,
-                                     Parameters parameters)
+EvaluationReplica::EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend)
     : values_(backend.device(), model->parameters().arena_elements(), "parameters"),
       transients_(backend.device()),
       planned_(std::move(model)),
       backend_(backend) {
   if (backend.KeepsRounded(planned_->activations())) {
-    rounded_.emplace(backend, planned_->parameters().arena_elements());
+    rounded_.emplace(backend, parameters().arena_elements());
   }
-  if (parameters == Parameters::kFixed) packed_.emplace();
 }
 
 void EvaluationReplica::SetFactor(Executable& executable, const std::string& name, double value) {
@@ -67,8 +65,7 @@ Arenas EvaluationReplica::ParameterArenas() {
           .gradients = nullptr,
           .state = nullptr,
           .transients = &transients_,
-          .rounded = rounded_ ? rounded_->data() : nullptr,
-          .packed = packed_ ? &*packed_ : nullptr};
+          .rounded = rounded_ ? rounded_->data() : nullptr};
 }
 
 std::vector<HostTensor> EvaluationReplica::ParameterTensors() {
@@ -96,6 +93,10 @@ LossSums EvaluationReplica::Evaluate(const Batch& batch) {
   return ReadSums(executable, "loss");
 }
 
-TrainedModel EvaluationReplica::trained() { return planned_->Trained(ParameterArenas(), backend_); }
+TrainedModel EvaluationReplica::trained() {
+  TrainedModel model = planned_->Trained(ParameterArenas(), backend_);
+  model.packed = packed_ ? &*packed_ : nullptr;
+  return model;
+}
 
 }  // namespace syntra

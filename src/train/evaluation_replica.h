@@ -39,8 +39,7 @@ class EvaluationReplica {
  public:
   // The parameters are zeros. The backend must outlive it. Throws Error(kResources) if the memory
   // cannot be had.
-  EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend)
-      : EvaluationReplica(std::move(model), backend, Parameters::kFixed) {}
+  EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend);
   EvaluationReplica(const EvaluationReplica&) = delete;
   EvaluationReplica& operator=(const EvaluationReplica&) = delete;
   virtual ~EvaluationReplica() = default;
@@ -56,7 +55,7 @@ class EvaluationReplica {
   std::vector<HostTensor> ParameterTensors();
   void CommitParameters();
   // Enqueues the bf16 copies of these parameters (rounded_parameters.h), where there are copies,
-  // after somebody else has written to values(). What products have packed is forgotten.
+  // after somebody else has written to values(). Packed weights are forgotten.
   void RefreshRounded(const ElementRange& elements);
   // The XXH3 digest of the arena; equal for equal parameters.
   uint64_t ParameterDigest();
@@ -64,12 +63,10 @@ class EvaluationReplica {
   LossSums Evaluate(const Batch& batch);
   // The model as decoding and scoring read it; the replica must outlive its users.
   TrainedModel trained();
+  // From now on decoding keeps weights packed, which takes as much memory again as the parameters.
+  void PackWeights() { packed_.emplace(); }
 
  protected:
-  // Parameters that learn change from step to step, so products do not keep them packed.
-  enum class Parameters { kFixed, kLearn };
-  EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend,
-                    Parameters parameters);
   static void SetInputs(Executable& executable, const Batch& batch, double inverse_denominator);
   static void SetFactor(Executable& executable, const std::string& name, double value);
   // `objective`: the output that holds it.

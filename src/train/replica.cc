@@ -43,7 +43,7 @@ int64_t PositionsOf(const Batch& batch, Side side) {
 }
 
 Replica::Replica(std::shared_ptr<const TrainingPlan> plan, int rank)
-    : EvaluationReplica(ModelOf(plan), plan->backend(), Parameters::kLearn),
+    : EvaluationReplica(ModelOf(plan), plan->backend()),
       plan_(std::move(plan)),
       rank_(rank),
       gradients_(backend().device(), parameters().gradient_elements(), "gradients"),
