@@ -11,7 +11,9 @@ const std::byte* PackedWeights::Get(const void* weights, const std::string& layo
                                     const std::function<void(std::byte* packed)>& pack) {
   const std::scoped_lock lock(mutex_);
   std::vector<Packed>& of_weights = packed_[weights];
-  const auto known = std::ranges::find(of_weights, layout, &Packed::layout);
+  const auto known = std::ranges::find_if(of_weights, [&](const Packed& packed) {
+    return packed.layout == layout && packed.memory.size() == bytes;
+  });
   if (known != of_weights.end()) return known->memory.data();
   Buffer memory = Host().Allocate(bytes, "packed weights");
   pack(memory.data());
