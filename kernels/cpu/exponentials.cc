@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/exponentials.h"
 
+#include <algorithm>
+
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,6 +26,12 @@ BlockExponentials SumOf(const float* logits, int64_t count) {
   return {largest, SumLanes(sum)};
 }
 
+void MaximaOf(const float* logits, int64_t count, float* largest) {
+  for (int64_t first = 0; first < count; first += kMaximumBlock) {
+    *largest++ = LargestOf(logits + first, std::min(kMaximumBlock, count - first));
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace syntra
 HWY_AFTER_NAMESPACE();
@@ -32,9 +40,14 @@ HWY_AFTER_NAMESPACE();
 namespace syntra {
 
 HWY_EXPORT(SumOf);
+HWY_EXPORT(MaximaOf);
 
 BlockExponentials SumExponentials(const float* logits, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(SumOf)(logits, count);
+}
+
+void LargestOfBlocks(const float* logits, int64_t count, float* largest) {
+  HWY_DYNAMIC_DISPATCH(MaximaOf)(logits, count, largest);
 }
 
 }  // namespace syntra

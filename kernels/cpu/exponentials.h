@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of exponentials of logits, from which log-probabilities follow.
+// Sums of exponentials of logits, from which log-probabilities follow, and the largest of many.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,9 @@ struct BlockExponentials {
 };
 
 BlockExponentials SumExponentials(const float* logits, int64_t count);
+
+// The largest of each block of kMaximumBlock logits; a NaN is passed over.
+inline constexpr int64_t kMaximumBlock = 64;
+void LargestOfBlocks(const float* logits, int64_t count, float* largest);
 
 }  // namespace syntra

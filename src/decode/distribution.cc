@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
+#include "base/divide.h"
 #include "kernels/cpu/exponentials.h"
 
 namespace syntra {
@@ -28,40 +30,32 @@ double LogSumExp(std::span<const float> logits) {
   return Finite(largest + std::log(double{sum}));
 }
 
-namespace {
-
-// TopTokens passes over blocks of so many logits in which none is large enough.
-constexpr int32_t kBlock = 64;
-
-// Without branches, so that the compiler compares several at a time.
-bool AnyIsAbove(std::span<const float> logits, float bound) {
-  bool any = false;
-  for (const float logit : logits) any |= logit > bound;
-  return any;
-}
-
-}  // namespace
-
 std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count) {
   const auto better = [logits](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   };
-  // A heap of the best so far with the worst of them on top.
-  std::vector<int32_t> top(std::min<size_t>(count, logits.size()));
-  std::iota(top.begin(), top.end(), 0);
-  std::ranges::make_heap(top, better);
-  const auto vocabulary = static_cast<int32_t>(logits.size());
-  for (auto first = static_cast<int32_t>(top.size()); first < vocabulary; first += kBlock) {
-    const int32_t end = std::min(first + kBlock, vocabulary);
-    if (!AnyIsAbove(logits.subspan(first, end - first), logits[top.front()])) continue;
-    for (int32_t id = first; id < end; ++id) {
-      if (!better(id, top.front())) continue;
-      std::ranges::pop_heap(top, better);
-      top.back() = id;
-      std::ranges::push_heap(top, better);
+  const int64_t vocabulary = std::ssize(logits);
+  std::vector<float> largest(DivideUp(vocabulary, kMaximumBlock));
+  LargestOfBlocks(logits.data(), vocabulary, largest.data());
+  // At least `count` tokens reach the block maximum that so many blocks reach.
+  float bound = -std::numeric_limits<float>::infinity();
+  if (count < std::ssize(largest)) {
+    std::vector<float> descending = largest;
+    const auto last = descending.begin() + (count - 1);
+    std::ranges::nth_element(descending, last, std::greater<>());
+    bound = *last;
+  }
+  std::vector<int32_t> top;
+  for (int64_t block = 0; block < std::ssize(largest); ++block) {
+    if (largest[block] < bound) continue;
+    const int64_t first = block * kMaximumBlock;
+    for (int64_t id = first; id < std::min(first + kMaximumBlock, vocabulary); ++id) {
+      if (logits[id] >= bound) top.push_back(static_cast<int32_t>(id));
     }
   }
-  std::ranges::sort_heap(top, better);
+  const auto end = top.begin() + std::min(count, std::ssize(top));
+  std::ranges::partial_sort(top, end, better);
+  top.erase(end, top.end());
   return top;
 }
 

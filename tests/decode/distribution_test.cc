@@ -67,12 +67,14 @@ TEST(Distribution, TopTokensAreSortedAndTheLowerIdWinsAmongEquals) {
   EXPECT_EQ(TopTokens(logits, 1), (std::vector<int32_t>{1}));
   EXPECT_EQ(TopTokens(logits, 3), (std::vector<int32_t>{1, 3, 2}));
   EXPECT_EQ(TopTokens(logits, 100), (std::vector<int32_t>{1, 3, 2, 4, 0, 5}));
-  const std::vector<float> many = SomeLogits(1000, 7);
+  std::vector<float> many = SomeLogits(1000, 7);
+  for (float& logit : many) logit = std::round(8 * logit);  // many are equal
   std::vector<int32_t> order(1000);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return many[a] > many[b]; });
-  order.resize(17);
-  EXPECT_EQ(TopTokens(many, 17), order);
+  for (const int64_t count : {1, 5, 15, 16, 17, 200, 1000}) {
+    EXPECT_EQ(TopTokens(many, count), std::vector(order.begin(), order.begin() + count));
+  }
 }
 
 TEST(Distribution, FiltersLeaveWhatTheirDefinitionsLeave) {
