@@ -39,7 +39,6 @@ struct Candidate {
 struct Beginning {
   std::vector<int32_t> ids;
   double log_probability = 0;
-  int64_t parent = 0;           // among the input's beginnings of the step before
   int64_t row = 0, origin = 0;  // its row of the session among the input's, that of its parent
 };
 
@@ -142,11 +141,11 @@ class Beam final : public Strategy {
 
   // Gives each beginning a row. The first that continues a beginning takes its row, so that only
   // the prefixes of others are copied, to rows whose own ones have come to an end.
-  void PlaceInRows(const std::vector<Beginning>& before, std::vector<Beginning>& alive) const {
+  void PlaceInRows(std::vector<Beginning>& alive) const {
     std::vector<bool> taken(size_, false);
     std::vector<Beginning*> others;
     for (Beginning& beginning : alive) {
-      beginning.origin = beginning.row = before[beginning.parent].row;
+      beginning.row = beginning.origin;
       if (taken[beginning.row]) others.push_back(&beginning);
       taken[beginning.row] = true;
     }
@@ -161,16 +160,18 @@ class Beam final : public Strategy {
   void Advance(const Step& step, const DecodeBatch& batch, int64_t input, Search& search) const {
     std::vector<Beginning> alive;
     for (const Candidate& candidate : Continuations(step, batch, input, search)) {
-      const std::vector<int32_t>& prefix = search.alive[candidate.parent].ids;
+      const Beginning& parent = search.alive[candidate.parent];
       if (candidate.ends) {
         search.finished.push_back(
-            {prefix, candidate.log_probability, Score(candidate.log_probability, step.length)});
+            {parent.ids, candidate.log_probability, Score(candidate.log_probability, step.length)});
       } else if (alive.size() < static_cast<size_t>(size_)) {
-        alive.push_back({prefix, candidate.log_probability, candidate.parent});
+        alive.push_back({.ids = parent.ids,
+                         .log_probability = candidate.log_probability,
+                         .origin = parent.row});
         alive.back().ids.push_back(candidate.id);
       }
     }
-    PlaceInRows(search.alive, alive);
+    PlaceInRows(alive);
     search.alive = std::move(alive);
     std::ranges::stable_sort(search.finished, std::greater<>(), &Hypothesis::score);
     if (search.finished.size() > static_cast<size_t>(size_)) search.finished.resize(size_);

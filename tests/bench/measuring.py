@@ -381,24 +381,21 @@ def reasons_void(result: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
+def is_void(result: Mapping[str, Any]) -> bool:
+    """Processor time, where that is the `clock`, counts whatever else runs."""
+    return bool(reasons_void(result)) and result.get("clock") != "processor_seconds"
+
+
 def void_line(result: Mapping[str, Any]) -> list[str]:
     """The last line of a report, if there is a reason for it."""
     reasons = reasons_void(result)
-    return ["", "Void: " + "; ".join(reasons) + "."] if reasons else []
+    said = "Void" if is_void(result) else "Disturbed, so processor time counts"
+    return ["", f"{said}: " + "; ".join(reasons) + "."] if reasons else []
 
 
 def goals_table(rows: Sequence[Row], result: Mapping[str, Any]) -> str:
-    void = bool(reasons_void(result))
+    void = is_void(result)
     return table(["", "measured", "goal", ""], [row.cells(void) for row in rows])
-
-
-def judged(rows: Sequence[Row], result: Mapping[str, Any]) -> list[str]:
-    """The lines of the goals' table, and what disturbed the run. Where `clock` is processor time, it counts anyway."""
-    reasons = reasons_void(result)
-    void = bool(reasons) and result["clock"] == "seconds"
-    cells = [row.cells(void) for row in rows]
-    said = "Void" if void else "Disturbed, so processor time counts"
-    return [table(["", "measured", "goal", ""], cells), "", *(f"{said}: {reason}." for reason in reasons)]
 
 
 def check_parameters(parameters: int, peer: Mapping[str, Any]) -> None:
