@@ -15,6 +15,7 @@ from typing import Any
 import corpus
 import gpu_programs
 import measuring
+import reporting
 from programs import load_program
 
 HERE = Path(__file__).resolve().parent
@@ -101,25 +102,25 @@ class Times(unittest.TestCase):
         stepper.kill()
 
     def test_models_that_differ_are_an_error(self) -> None:
-        measuring.check_same_model(5, {"parameters": 5, "flops": 1000}, 1009.0)
+        reporting.check_same_model(5, {"parameters": 5, "flops": 1000}, 1009.0)
         with self.assertRaisesRegex(RuntimeError, "parameters"):
-            measuring.check_same_model(5, {"parameters": 6, "flops": 1000}, 1000.0)
+            reporting.check_same_model(5, {"parameters": 6, "flops": 1000}, 1000.0)
         with self.assertRaisesRegex(RuntimeError, "FLOPs"):
-            measuring.check_same_model(5, {"parameters": 5, "flops": 1000}, 1020.0)
+            reporting.check_same_model(5, {"parameters": 5, "flops": 1000}, 1020.0)
 
     def test_others_may_use_a_share_of_all_processors(self) -> None:
         watch = measuring.Watch(seconds=10.0, foreign=0.2, stolen=0.1)
         processors = os.cpu_count() or 1
         self.assertAlmostEqual(watch.share(), 0.03 / processors)
         self.assertAlmostEqual(watch.foreign_share(), 0.02 / processors)
-        self.assertEqual(measuring.reasons_void({"foreign_share": 0.024}), [])
-        found = measuring.reasons_void({"foreign_share": 0.026, "peak_drift": 0.2})
+        self.assertEqual(reporting.reasons_void({"foreign_share": 0.024}), [])
+        found = reporting.reasons_void({"foreign_share": 0.026, "peak_drift": 0.2})
         self.assertEqual(found, ["the machine's peak moved by 20 %", "others used 2.6 % of the machine's processors"])
 
     def test_results_are_named_after_machine_and_date(self) -> None:
         result = {"machine": "NVIDIA H200 (x)", "date": "2026-01-02T03:04:05Z"}
         with tempfile.TemporaryDirectory() as directory:
-            path = measuring.write_result(result, "gpu_step", Path(directory))
+            path = reporting.write_result(result, "gpu_step", Path(directory))
             self.assertEqual(path.name, "gpu_step-nvidia-h200-x-2026-01-02T030405Z.json")
             self.assertEqual(json.loads(path.read_text(encoding="utf-8")), result)
 

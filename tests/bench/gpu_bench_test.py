@@ -17,6 +17,7 @@ from unittest import mock
 
 import gpu_goals
 import measuring
+import reporting
 from programs import load_program
 
 HERE = Path(__file__).resolve().parent
@@ -359,7 +360,7 @@ class Budget(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for date, commit in (("1", "a"), ("2", "a"), ("3", "b")):
                 result = {"machine": "gpu", "date": date, "commit": commit, "done": []}
-                measuring.write_result(result, "gpu_step", Path(folder))
+                reporting.write_result(result, "gpu_step", Path(folder))
             self.assertEqual(gpu_step.earlier_result(Path(folder), {"commit": "a"})["date"], "2")
             self.assertEqual(gpu_step.earlier_result(Path(folder), {"commit": "c"}), {})
 

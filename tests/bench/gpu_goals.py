@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from measuring import Row, table
+from reporting import Row, table
 
 Result = Mapping[str, Any]
 

@@ -1,37 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the step benchmarks: processes that take turns, medians of ratios, tables, results."""
+"""How benchmarks measure: programs that run, programs that take turns, ratios of their times, and what else the machine does."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
-import datetime
 import fcntl
 import json
 import os
-import platform
 import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 MOST_PEER_SPREAD: Final = 0.15  # Beyond it the median of a few pairs says little.
-FLOPS_TOLERANCE: Final = 0.01
-PEAK_DRIFT: Final = 0.15
-FOREIGN_SHARE: Final = 0.025  # of the machine: 5 % of a processor where there are two
-# Reads PyTorch's version without importing it, which takes seconds.
-TORCH_VERSION: Final = """
-import importlib.util, pathlib, runpy
-torch = pathlib.Path(importlib.util.find_spec("torch").origin).parent
-print(runpy.run_path(torch / "version.py")["__version__"])
-"""
 MOST_MESSAGES: Final = 2000  # bytes of a command's messages that an error has
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
@@ -40,15 +28,60 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-# --- the machine ------------------------------------------------------------------------------
+# --- programs that run once -------------------------------------------------------------------
 
 
-def processor_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return platform.processor()
+def config_file(name: str) -> Path:
+    """One of this folder."""
+    return HERE / "configs" / f"{name}.textproto"
+
+
+def set_options(settings: Mapping[str, object]) -> list[str]:
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
+def first_line(*command: str | Path) -> str:
+    """What a command prints first, run in the repository's root; empty if it cannot run."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    except OSError:
+        return ""
+    return result.stdout.strip().split("\n", 1)[0]
+
+
+class FailedCommand(RuntimeError):
+    """With what the command had printed."""
+
+    def __init__(self, message: str, output: str) -> None:
+        super().__init__(message)
+        self.output = output
+
+
+def output_of(*command: str | Path, seconds: float | None = None, quiet: bool = False) -> str:
+    """What a command prints, run in the repository's root for so long at most.
+
+    Its messages pass to ours; with `quiet` only their end, in the error.
+    """
+    text = [str(part) for part in command]
+    messages = subprocess.PIPE if quiet else None
+    try:
+        result = subprocess.run(text, stdout=subprocess.PIPE, stderr=messages, check=False, cwd=ROOT, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        printed = (error.stdout or b"").decode(errors="replace")
+        raise FailedCommand(f"not done after {seconds:.0f} s: {' '.join(text)}", printed) from None
+    printed = result.stdout.decode()
+    if result.returncode != 0:
+        said = (result.stderr or b"")[-MOST_MESSAGES:].decode(errors="replace")
+        raise FailedCommand(f"failed ({result.returncode}): {' '.join(text)}\n{said}".rstrip(), printed)
+    return printed
+
+
+def machine_peak(program: Path, threads: int) -> dict[str, Any]:
+    peak: dict[str, Any] = json.loads(output_of(program, str(threads)))
+    return peak
+
+
+# --- what else the machine does ---------------------------------------------------------------
 
 
 def children_by_parent() -> dict[int, list[int]]:
@@ -134,64 +167,6 @@ class Watch:
 
     def _of_all_processors(self, used: float) -> float:
         return used / (self.seconds * (os.cpu_count() or 1)) if self.seconds > 0 else 0.0
-
-
-def first_line(*command: str | Path) -> str:
-    """What a command prints first, run in the repository's root; empty if it cannot run."""
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    except OSError:
-        return ""
-    return result.stdout.strip().split("\n", 1)[0]
-
-
-class FailedCommand(RuntimeError):
-    """With what the command had printed."""
-
-    def __init__(self, message: str, output: str) -> None:
-        super().__init__(message)
-        self.output = output
-
-
-def output_of(*command: str | Path, seconds: float | None = None, quiet: bool = False) -> str:
-    """What a command prints, run in the repository's root for so long at most.
-
-    Its messages pass to ours; with `quiet` only their end, in the error.
-    """
-    text = [str(part) for part in command]
-    messages = subprocess.PIPE if quiet else None
-    try:
-        result = subprocess.run(text, stdout=subprocess.PIPE, stderr=messages, check=False, cwd=ROOT, timeout=seconds)
-    except subprocess.TimeoutExpired as error:
-        printed = (error.stdout or b"").decode(errors="replace")
-        raise FailedCommand(f"not done after {seconds:.0f} s: {' '.join(text)}", printed) from None
-    printed = result.stdout.decode()
-    if result.returncode != 0:
-        said = (result.stderr or b"")[-MOST_MESSAGES:].decode(errors="replace")
-        raise FailedCommand(f"failed ({result.returncode}): {' '.join(text)}\n{said}".rstrip(), printed)
-    return printed
-
-
-def machine_peak(program: Path, threads: int) -> dict[str, Any]:
-    peak: dict[str, Any] = json.loads(output_of(program, str(threads)))
-    return peak
-
-
-def peak_drift(begin: Mapping[str, Any], end: Mapping[str, Any]) -> float:
-    """The largest relative change of a rate of all threads."""
-    changes: list[float] = [
-        abs(end[kind]["all"] / begin[kind]["all"] - 1) for kind in ("fp32", "bf16") if begin[kind]
-    ]
-    return max(changes)
-
-
-def versions(syntra: Path, python: Path) -> dict[str, str]:
-    return {
-        "syntra": first_line(syntra, "--version"),
-        "commit": first_line("git", "describe", "--always", "--dirty"),
-        "python": first_line(python, "--version"),
-        "torch": first_line(python, "-c", TORCH_VERSION),
-    }
 
 
 # --- processes that step on demand ------------------------------------------------------------
@@ -337,165 +312,3 @@ def speed_over(peer: Sequence[float], product: Sequence[float]) -> float:
     if spread(peer) > MOST_PEER_SPREAD:
         return min(peer) / statistics.median(product)
     return median_ratio(peer, product)
-
-
-# --- the report -------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A goal and what was measured. Percentages are given as shares of 1."""
-
-    name: str
-    measured: float
-    target: float
-    at_most: bool = False
-    percent: bool = False
-    unit: str = "x"
-
-    def met(self) -> bool:
-        return self.measured <= self.target if self.at_most else self.measured >= self.target
-
-    def cells(self, void: bool) -> tuple[str, ...]:
-        def text(value: float) -> str:
-            return f"{100 * value:.2f} %" if self.percent else f"{value:.4f}{self.unit}"
-
-        relation = "<=" if self.at_most else ">="
-        verdict = "void" if void else "met" if self.met() else "missed"
-        return self.name, text(self.measured), f"{relation} {text(self.target)}", verdict
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def reasons_void(result: Mapping[str, Any]) -> list[str]:
-    """What makes a whole run worthless. Not every benchmark has a peak that can drift."""
-    reasons = []
-    drift, foreign = result.get("peak_drift", 0.0), result["foreign_share"]
-    if drift > PEAK_DRIFT:
-        reasons.append(f"the machine's peak moved by {100 * drift:.0f} %")
-    if foreign > FOREIGN_SHARE:
-        reasons.append(f"others used {100 * foreign:.1f} % of the machine's processors")
-    return reasons
-
-
-def is_void(result: Mapping[str, Any]) -> bool:
-    """Processor time, where that is the `clock`, counts whatever else runs."""
-    return bool(reasons_void(result)) and result.get("clock") != "processor_seconds"
-
-
-def void_line(result: Mapping[str, Any]) -> list[str]:
-    """The last line of a report, if there is a reason for it."""
-    reasons = reasons_void(result)
-    said = "Void" if is_void(result) else "Disturbed, so processor time counts"
-    return ["", f"{said}: " + "; ".join(reasons) + "."] if reasons else []
-
-
-def goals_table(rows: Sequence[Row], result: Mapping[str, Any]) -> str:
-    void = is_void(result)
-    return table(["", "measured", "goal", ""], [row.cells(void) for row in rows])
-
-
-def check_parameters(parameters: int, peer: Mapping[str, Any]) -> None:
-    if peer["parameters"] != parameters:
-        raise RuntimeError(f"the peer has {peer['parameters']} parameters, not {parameters}")
-
-
-def check_same_model(parameters: int, peer: Mapping[str, Any], product_flops: float) -> None:
-    check_parameters(parameters, peer)
-    if abs(peer["flops"] / product_flops - 1) > FLOPS_TOLERANCE:
-        raise RuntimeError(f"FLOPs differ: peer {peer['flops']}, product {product_flops}")
-
-
-def callers_path(text: str) -> Path:
-    """A path on the command line as an absolute one: what a benchmark starts runs in the repository's root."""
-    return Path.cwd() / text
-
-
-def benchmark_parser(description: str | None, programs: Sequence[str], peer: str = "") -> argparse.ArgumentParser:
-    """A parser of the options that benchmarks share: the programs, by default those of build/, and where results go.
-
-    `peer`: the packages that the peer's Python needs; without them there is no peer.
-    """
-    parser = argparse.ArgumentParser(description=description)
-    for name in programs:
-        built = ROOT / "build" / ("src/cli" if name == "syntra" else "tests/bench") / name
-        option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=callers_path, default=built, help="the program of this name")
-    if peer:
-        python = Path(sys.executable)
-        parser.add_argument("--python", type=callers_path, default=python, help=f"an interpreter that has {peer}")
-    parser.add_argument("--results", type=callers_path, default=HERE / "results", help="the folder for the result")
-    return parser
-
-
-def add_pairs_option(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--pairs", type=int, default=default, help="turns of the program, and of the peer")
-
-
-def add_lock_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
-
-
-def config_file(name: str) -> Path:
-    """One of this folder."""
-    return HERE / "configs" / f"{name}.textproto"
-
-
-def set_options(settings: Mapping[str, object]) -> list[str]:
-    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-
-
-def machine_facts(
-    options: argparse.Namespace, watch: Watch, peak: Mapping[str, Any] | None = None, threads: int = 1
-) -> dict[str, Any]:
-    """What a result says of the machine and the programs, at its end. `peak`: that of `threads` at its beginning."""
-    facts: dict[str, Any] = {
-        "machine": processor_name(),
-        "date": date_now(),
-        "foreign_share": watch.share(),
-        "versions": versions(options.syntra, options.python),
-    }
-    if peak is not None:
-        facts |= {"peak": peak, "peak_drift": peak_drift(peak, machine_peak(options.machine_peak, threads))}
-    return facts
-
-
-def run_benchmark(
-    name: str,
-    options: argparse.Namespace,
-    measure: Callable[[argparse.Namespace], dict[str, Any]],
-    report: Callable[[dict[str, Any]], str],
-) -> dict[str, Any]:
-    """Measures, writes the result and prints its report; ends the program with a message where that fails."""
-    try:
-        result = measure(options)
-    except (OSError, RuntimeError) as error:
-        sys.exit(f"{name}: {error}")
-    write_result(result, name, options.results)
-    print(report(result))
-    return result
-
-
-def date_now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def write_result(result: Mapping[str, Any], benchmark: str, directory: Path) -> Path:
-    """Writes <benchmark>-<machine>-<date>.json; `result` names its machine and date."""
-    machine = "".join(c if c.isalnum() else " " for c in result["machine"]).lower().split()
-    date = result["date"].replace(":", "")
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{benchmark}-{'-'.join(machine)}-{date}.json"
-    part = path.with_name(f"{path.name}.part")  # whoever is stopped here leaves the former file
-    part.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    part.replace(path)
-    return path
-
-
-def results_of(benchmark: str, directory: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The results that write_result wrote there, of one machine the newest first."""
-    for path in sorted(directory.glob(f"{benchmark}-*.json"), reverse=True):
-        yield path, json.loads(path.read_text(encoding="utf-8"))
