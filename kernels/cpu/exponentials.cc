@@ -15,13 +15,17 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-BlockExponentials SumOf(const float* logits, int64_t count) {
+BlockExponentials SumOf(const float* logits, int64_t count, float scale, float bound) {
   const FloatTag d;
   const float largest = LargestOf(logits, count);
   FloatVector sum = hn::Zero(d);
   VectorLoop(count, [&](int64_t j, auto lanes) {
-    const FloatVector below = hn::Sub(Load(logits + j, lanes), hn::Set(d, largest));
-    sum = hn::Add(sum, Valid(FastExp(below), lanes));
+    const FloatVector logit = Load(logits + j, lanes);
+    const FloatVector below = hn::Sub(logit, hn::Set(d, largest));
+    const FloatVector exponential = FastExp(hn::Mul(below, hn::Set(d, scale)));
+    // Not Ge, which is false for NaN.
+    const auto counts = hn::Not(hn::Lt(logit, hn::Set(d, bound)));
+    sum = hn::Add(sum, Valid(hn::IfThenElseZero(counts, exponential), lanes));
   });
   return {largest, SumLanes(sum)};
 }
@@ -42,8 +46,8 @@ namespace syntra {
 HWY_EXPORT(SumOf);
 HWY_EXPORT(MaximaOf);
 
-BlockExponentials SumExponentials(const float* logits, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(SumOf)(logits, count);
+BlockExponentials SumExponentials(const float* logits, int64_t count, float scale, float bound) {
+  return HWY_DYNAMIC_DISPATCH(SumOf)(logits, count, scale, bound);
 }
 
 void LargestOfBlocks(const float* logits, int64_t count, float* largest) {

@@ -12,6 +12,94 @@
 #include "kernels/cpu/exponentials.h"
 
 namespace syntra {
+namespace {
+
+// A weight, and a place in its share.
+struct Share {
+  int64_t index;
+  double place;  // in [0, 1]
+};
+
+// The weights divide [0, 1] among them. Returns the share in which `place` lies.
+Share FindShare(std::span<const double> weights, double place) {
+  double rest = place * Finite(std::accumulate(weights.begin(), weights.end(), 0.0));
+  int64_t last = 0;
+  for (int64_t i = 0; i < std::ssize(weights); ++i) {
+    if (rest < weights[i]) return {i, rest / weights[i]};
+    rest -= weights[i];
+    if (weights[i] > 0) last = i;
+  }
+  return {last, 1};  // Rounding left the shares short of 1.
+}
+
+// Tokens to draw from. They weigh exp(logit / temperature), relative to the most probable.
+class DrawableTokens {
+ public:
+  DrawableTokens(std::span<const float> logits, double temperature)
+      : logits_(logits), temperature_(temperature) {
+    std::vector<float> largest(DivideUp(std::ssize(logits), kMaximumBlock));
+    LargestOfBlocks(logits.data(), std::ssize(logits), largest.data());
+    largest_ = *std::ranges::max_element(largest);
+  }
+
+  // Keeps the fewest of the most probable that have this share of the weight, and their equals.
+  void KeepNucleus(double share) {
+    const double wanted = share * WeightOf(logits_);
+    // SumExponentials takes what weighs less than exp(-86.6) for zero.
+    auto low = static_cast<float>(largest_ - 87 * temperature_);
+    float high = largest_;
+    for (int halving = 0; halving < 27; ++halving) {  // to 1e-6 of the temperature
+      bound_ = std::midpoint(low, high);
+      (WeightOf(logits_) >= wanted ? low : high) = bound_;
+    }
+    bound_ = low;
+  }
+
+  // The token in whose share of [0, 1] `uniform` lies. First a block is drawn, then one of its
+  // tokens, so that the exponentials of other blocks are only summed.
+  int64_t Draw(double uniform) const {
+    constexpr int64_t kBlock = 256;
+    const auto block_at = [&](int64_t first) {
+      return logits_.subspan(first, std::min(kBlock, std::ssize(logits_) - first));
+    };
+    std::vector<double> weights;
+    for (int64_t first = 0; first < std::ssize(logits_); first += kBlock) {
+      weights.push_back(WeightOf(block_at(first)));
+    }
+    const Share block = FindShare(weights, uniform);
+    const int64_t first = block.index * kBlock;
+    weights.clear();
+    for (const float logit : block_at(first)) {
+      weights.push_back(logit < bound_ ? 0 : WeightOf(logit));
+    }
+    return first + FindShare(weights, block.place).index;
+  }
+
+ private:
+  double WeightOf(float logit) const { return std::exp((double{logit} - largest_) / temperature_); }
+
+  // The sum over those that are kept, to a relative error of 1e-6. Not finite if a logit is not.
+  double WeightOf(std::span<const float> logits) const {
+    // The largest scale leaves only the largest logits: its product with their zeros is zero.
+    const double scale = std::min<double>(1 / temperature_, std::numeric_limits<float>::max());
+    const auto part =
+        SumExponentials(logits.data(), std::ssize(logits), static_cast<float>(scale), bound_);
+    return part.sum * WeightOf(part.largest);
+  }
+
+  std::span<const float> logits_;
+  double temperature_;
+  float largest_;
+  float bound_ = -std::numeric_limits<float>::infinity();  // of the logits that are kept
+};
+
+int64_t DrawIndex(std::span<const float> logits, const SampleDecoding& sampling, double uniform) {
+  DrawableTokens tokens(logits, sampling.temperature());
+  if (sampling.top_p() < 1) tokens.KeepNucleus(sampling.top_p());
+  return tokens.Draw(uniform);
+}
+
+}  // namespace
 
 NotFiniteOutput::NotFiniteOutput(double log_probability)
     : Error(
@@ -59,46 +147,12 @@ std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count) {
   return top;
 }
 
-std::vector<WeighedToken> DrawableTokens(std::span<const float> logits,
-                                         const SampleDecoding& sampling) {
-  const auto vocabulary = static_cast<int64_t>(logits.size());
-  const bool all = sampling.top_k() == 0 && sampling.top_p() >= 1;
-  std::vector<int32_t> ids(vocabulary);
-  if (all) {
-    std::iota(ids.begin(), ids.end(), 0);  // without sorting
-  } else {
-    ids = TopTokens(logits, sampling.top_k() > 0 ? sampling.top_k() : vocabulary);
-  }
-  const float largest = *std::ranges::max_element(logits);
-  std::vector<WeighedToken> tokens;
-  double total = 0;
-  for (const int32_t id : ids) {
-    tokens.push_back({id, std::exp((logits[id] - largest) / sampling.temperature())});
-    total += tokens.back().probability;
-  }
-  if (sampling.top_p() < 1) {
-    double kept = 0;
-    size_t count = 0;
-    while (count < tokens.size() && kept < sampling.top_p() * total) {
-      kept += tokens[count++].probability;
-    }
-    tokens.resize(count);
-    total = kept;
-  }
-  for (WeighedToken& token : tokens) token.probability /= total;
-  return tokens;
-}
-
-int32_t DrawToken(std::span<const WeighedToken> tokens, double uniform) {
-  double end = 0;
-  for (const WeighedToken& token : tokens) {
-    end += token.probability;
-    if (uniform < end) return token.id;
-  }
-  // Rounding left the shares short of 1.
-  const auto last = std::ranges::find_if(tokens.rbegin(), tokens.rend(),
-                                         [](const auto& token) { return token.probability > 0; });
-  return last->id;
+int32_t DrawToken(std::span<const float> logits, const SampleDecoding& sampling, double uniform) {
+  if (sampling.top_k() == 0) return static_cast<int32_t>(DrawIndex(logits, sampling, uniform));
+  const std::vector<int32_t> top = TopTokens(logits, sampling.top_k());
+  std::vector<float> of_top(top.size());
+  std::ranges::transform(top, of_top.begin(), [logits](int32_t id) { return logits[id]; });
+  return top[DrawIndex(of_top, sampling, uniform)];
 }
 
 }  // namespace syntra

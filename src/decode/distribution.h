@@ -27,19 +27,12 @@ double LogSumExp(std::span<const float> logits);
 // The `count` tokens with the largest logits, or all, the largest first; of equals the lower id.
 std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count);
 
-struct WeighedToken {
-  int32_t id;
-  double probability;
-};
-
-// The tokens that `sampling` draws from and their probabilities, which add up to 1: the top_k most
-// probable; of these the fewest whose probabilities reach top_p (Holtzman et al. 2020, "The Curious
-// Case of Neural Text Degeneration"). Probabilities are those of logits / temperature, renormalised
-// after each of the two.
-std::vector<WeighedToken> DrawableTokens(std::span<const float> logits,
-                                         const SampleDecoding& sampling);
-
-// The token in whose share of [0, 1) `uniform` lies.
-int32_t DrawToken(std::span<const WeighedToken> tokens, double uniform);
+// Draws from the top_k most probable tokens; of these from the fewest whose probabilities reach
+// top_p (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"), and from what is as
+// probable as the last of them. Probabilities are those of logits / temperature, renormalised after
+// each of the two. They divide [0, 1] among the tokens, to a relative error of 1e-6, in the order
+// of ids, or, if there is a top_k, with the most probable first. Returns the token in whose share
+// `uniform` lies. Throws NotFiniteOutput if a logit is not finite and would matter.
+int32_t DrawToken(std::span<const float> logits, const SampleDecoding& sampling, double uniform);
 
 }  // namespace syntra

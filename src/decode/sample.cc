@@ -72,8 +72,7 @@ class Sample final : public Strategy {
 
   Draw DrawNext(std::span<const float> logits, RandomKey key, int64_t position) const {
     const double log_sum = LogSumExp(logits);
-    const int32_t id =
-        DrawToken(DrawableTokens(logits, sampling_), UniformDouble(RandomAt(key, position)));
+    const int32_t id = DrawToken(logits, sampling_, UniformDouble(RandomAt(key, position)));
     return {id, logits[id] - log_sum};
   }
 
