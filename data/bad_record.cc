@@ -55,6 +55,8 @@ std::string_view ReasonOf(RecordFault fault) {
       return "row has more or fewer fields than there are columns";
     case RecordFault::kMissingField:
       return "a field is missing";
+    case RecordFault::kRepeatedField:
+      return "a field occurs more than once";
     case RecordFault::kBadValue:
       return "invalid value in a field";
   }

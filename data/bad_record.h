@@ -29,9 +29,10 @@ enum class RecordFault : uint8_t {
   kBadQuotes,
   kFieldCount,
   kMissingField,
+  kRepeatedField,
   kBadValue,
 };
-inline constexpr int kRecordFaultCount = 17;
+inline constexpr int kRecordFaultCount = 18;
 
 // "text is not well-formed UTF-8"
 std::string_view ReasonOf(RecordFault fault);

@@ -38,6 +38,20 @@ std::string NamesIn(const simdjson::dom::object& object) {
   return names.empty() ? "the object is empty" : "its fields are " + QuotedNames(names);
 }
 
+// The members of an object that have the same name. There should be one.
+struct Members {
+  int64_t count = 0;
+  simdjson::dom::element last;
+};
+
+Members MembersOf(const simdjson::dom::object& object, std::string_view name) {
+  Members members;
+  for (const auto& [key, value] : object) {
+    if (key == name) members = {members.count + 1, value};
+  }
+  return members;
+}
+
 // Every line of such a file would be a bad record, or its only line one.
 void RequireLines(const Path& path, std::string_view first) {
   const std::string_view text = StripSpace(first);
@@ -107,10 +121,10 @@ class JsonTextReader : public JsonReader {
 
  protected:
   RecordFault Take(const simdjson::dom::object& object, Record* record) override {
-    simdjson::dom::element field;
-    if (object.at_key(text_field_).get(field) != simdjson::SUCCESS) {
+    const auto [count, field] = MembersOf(object, text_field_);
+    if (count != 1) {
       record->detail = NamesIn(object);
-      return RecordFault::kMissingText;
+      return count == 0 ? RecordFault::kMissingText : RecordFault::kRepeatedField;
     }
     if (field.is_null()) return RecordFault::kNullText;
     if (field.get(record->text) != simdjson::SUCCESS) return RecordFault::kTextNotAString;
@@ -121,16 +135,24 @@ class JsonTextReader : public JsonReader {
   std::string text_field_;
 };
 
-// The member `name` of `object`, or, where there is none, of the objects in it that the parts of
-// the name before its dots lead to.
-bool Find(const simdjson::dom::object& object, std::string_view name,
-          simdjson::dom::element* found) {
-  if (object.at_key(name).get(*found) == simdjson::SUCCESS) return !found->is_null();
+// Finds the member `name` of `object`, or, where there is none, of the objects in it that the parts
+// of the name before its dots lead to. Null is like none.
+RecordFault Find(const simdjson::dom::object& object, std::string_view name,
+                 simdjson::dom::element* found) {
+  const auto [count, value] = MembersOf(object, name);
+  if (count > 1) return RecordFault::kRepeatedField;
+  if (count == 1) {
+    *found = value;
+    return value.is_null() ? RecordFault::kMissingField : RecordFault::kNone;
+  }
   const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return RecordFault::kMissingField;
+  simdjson::dom::element outer;
+  const RecordFault fault = Find(object, name.substr(0, dot), &outer);
+  if (fault != RecordFault::kNone) return fault;
   simdjson::dom::object inner;
-  return dot != std::string_view::npos &&
-         object.at_key(name.substr(0, dot)).get(inner) == simdjson::SUCCESS &&
-         Find(inner, name.substr(dot + 1), found);
+  if (outer.get(inner) != simdjson::SUCCESS) return RecordFault::kMissingField;
+  return Find(inner, name.substr(dot + 1), found);
 }
 
 class JsonTable : public JsonReader {
@@ -143,16 +165,17 @@ class JsonTable : public JsonReader {
     for (size_t i = 0; i < fields_.size(); ++i) {
       values_[i].reset();
       simdjson::dom::element value;
-      if (Find(object, fields_[i].name, &value)) {
-        std::string_view text;
-        values_[i] =
-            value.get(text) == simdjson::SUCCESS ? std::string(text) : simdjson::minify(value);
-        const RecordFault fault = CheckText(*values_[i]);
-        if (fault != RecordFault::kNone) return fault;
-      } else if (!fields_[i].optional) {
+      const RecordFault lookup = Find(object, fields_[i].name, &value);
+      if (lookup == RecordFault::kMissingField && fields_[i].optional) continue;
+      if (lookup != RecordFault::kNone) {
         record->detail = fmt::format("\"{}\"; {}", fields_[i].name, NamesIn(object));
-        return RecordFault::kMissingField;
+        return lookup;
       }
+      std::string_view text;
+      values_[i] =
+          value.get(text) == simdjson::SUCCESS ? std::string(text) : simdjson::minify(value);
+      const RecordFault fault = CheckText(*values_[i]);
+      if (fault != RecordFault::kNone) return fault;
     }
     record->fields = values_;
     return RecordFault::kNone;

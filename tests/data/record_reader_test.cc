@@ -62,6 +62,8 @@ TEST(JsonReader, NamesEveryFault) {
   EXPECT_EQ(FaultOfLine("{\"text\":\"a\\u0000b\"}\n"), RecordFault::kNulCharacter);
   EXPECT_EQ(FaultOfLine("{\"url\":\"a\"}\n"), RecordFault::kMissingText);
   EXPECT_EQ(FaultOfLine("{}\n"), RecordFault::kMissingText);
+  EXPECT_EQ(FaultOfLine("{\"text\":\"a\",\"text\":\"b\"}\n"), RecordFault::kRepeatedField);
+  EXPECT_EQ(FaultOfLine("{\"text\":\"a\",\"url\":\"a\",\"url\":\"b\"}\n"), RecordFault::kNone);
   EXPECT_EQ(FaultOfLine("{\"text\":null}\n"), RecordFault::kNullText);
   EXPECT_EQ(FaultOfLine("{\"text\":1}\n"), RecordFault::kTextNotAString);
   EXPECT_EQ(FaultOfLine("{\"text\":[\"a\"]}\n"), RecordFault::kTextNotAString);

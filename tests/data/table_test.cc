@@ -73,6 +73,20 @@ TEST(Table, JsonValuesAreText) {
                                  {"text contains a NUL character; "}}));
 }
 
+TEST(Table, AWantedJsonFieldOccursOnce) {
+  const std::string again = "a field occurs more than once; ";
+  const std::vector<TableField> wanted = {{"a.b"}, {"c", /*optional=*/true}};
+  EXPECT_EQ(ReadTable("{\"a\":{\"b\":1},\"d\":2,\"d\":3}\n"
+                      "{\"a\":{\"b\":1,\"b\":1}}\n"
+                      "{\"a\":{\"b\":1},\"a\":{\"b\":1}}\n"
+                      "{\"a\":{\"b\":1},\"c\":null,\"c\":2}\n",
+                      kJsonTable, wanted),
+            (std::vector<Fields>{{"1", std::nullopt},
+                                 {again + "\"a.b\"; its fields are \"a\""},
+                                 {again + "\"a.b\"; its fields are \"a\", \"a\""},
+                                 {again + "\"c\"; its fields are \"a\", \"c\", \"c\""}}));
+}
+
 TEST(Table, FormatOfAName) {
   EXPECT_EQ(TableFormatOf("a/b.csv.gz")->kind, TableFormat::Kind::kCsv);
   EXPECT_EQ(TableFormatOf("b.json")->kind, TableFormat::Kind::kJsonLines);
