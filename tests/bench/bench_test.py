@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import unittest
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,6 +117,16 @@ class Times(unittest.TestCase):
         self.assertEqual(reporting.reasons_void({"foreign_share": 0.024}), [])
         found = reporting.reasons_void({"foreign_share": 0.026, "peak_drift": 0.2})
         self.assertEqual(found, ["the machine's peak moved by 20 %", "others used 2.6 % of the machine's processors"])
+
+    def test_a_void_run_neither_meets_nor_misses_goals(self) -> None:
+        rows = [reporting.Row("good", 2, 1), reporting.Row("bad", 2, 1, at_most=True)]
+        for foreign, clock, words in ((0.0, "seconds", ("met", "missed")), (0.5, "seconds", ("void", "void")),
+                                      (0.5, "processor_seconds", ("met", "missed"))):
+            judged = reporting.judged(rows, {"foreign_share": foreign, "clock": clock})
+            self.assertEqual(tuple(row["verdict"] for row in judged), words)
+        share = {"seconds_of_a_save": 1.0}
+        self.assertIn(", void)", checkpoint.report({"machine": "x", "date": "now", "bytes": 1, "tensors": 1, "foreign_share": 0.5,
+                                                    "training": share, "compared": defaultdict(lambda: defaultdict(lambda: 1.0))}))
 
     def test_results_are_named_after_machine_and_date(self) -> None:
         result = {"machine": "NVIDIA H200 (x)", "date": "2026-01-02T03:04:05Z"}
@@ -256,8 +267,8 @@ class Scale(unittest.TestCase):
         self.assertEqual(found, {"step": 10, "compute": 3, "sums": 3, "update": 4})
 
     def test_both_directions_can_miss(self) -> None:
-        for error, word in ((0.149, "within"), (-0.149, "within"), (0.151, "missed"), (-0.151, "missed")):
-            self.assertEqual(scale.verdict({"error": error}), word)
+        for error, within in ((0.149, True), (-0.149, True), (0.151, False), (-0.151, False)):
+            self.assertEqual(scale.within({"error": error}), within)
 
     def test_runs_take_turns_and_give_errors(self) -> None:
         class Programs:

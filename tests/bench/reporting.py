@@ -7,13 +7,14 @@ import argparse
 import dataclasses
 import datetime
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from measuring import HERE, ROOT, Watch, first_line, machine_peak
+from measuring import HERE, ROOT, Watch, first_line, machine_peak, say
 
 FLOPS_TOLERANCE: Final = 0.01
 PEAK_DRIFT: Final = 0.15
@@ -55,6 +56,16 @@ def add_pairs_option(parser: argparse.ArgumentParser, default: int) -> None:
     parser.add_argument("--pairs", type=int, default=default, help="turns of the program, and of the peer")
 
 
+def add_threads_option(parser: argparse.ArgumentParser) -> None:
+    note = "of each program; with 1 processor time counts, which other work on the machine changes less"
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help=note)
+
+
+def clock_of(threads: int) -> str:
+    """The field of a turn's answer that counts."""
+    return "processor_seconds" if threads == 1 else "seconds"
+
+
 def add_lock_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
 
@@ -70,8 +81,9 @@ def run_benchmark(
         result = measure(options)
     except (OSError, RuntimeError) as error:
         sys.exit(f"{name}: {error}")
-    write_result(result, name, options.results)
+    path = write_result(result, name, options.results)
     print(report(result))
+    say(f"written to {path}")
     return result
 
 
@@ -94,13 +106,15 @@ def peak_drift(begin: Mapping[str, Any], end: Mapping[str, Any]) -> float:
     return max(changes)
 
 
-def versions(syntra: Path, python: Path) -> dict[str, str]:
-    return {
+def versions(syntra: Path, python: Path | None) -> dict[str, str]:
+    """`python`: the peer's, if there is a peer."""
+    found = {
         "syntra": first_line(syntra, "--version"),
         "commit": first_line("git", "describe", "--always", "--dirty"),
-        "python": first_line(python, "--version"),
-        "torch": first_line(python, "-c", TORCH_VERSION),
     }
+    if python is not None:
+        found |= {"python": first_line(python, "--version"), "torch": first_line(python, "-c", TORCH_VERSION)}
+    return found
 
 
 def machine_facts(
@@ -111,10 +125,11 @@ def machine_facts(
         "machine": processor_name(),
         "date": date_now(),
         "foreign_share": watch.share(),
-        "versions": versions(options.syntra, options.python),
+        "versions": versions(options.syntra, vars(options).get("python")),
     }
     if peak is not None:
-        facts |= {"peak": peak, "peak_drift": peak_drift(peak, machine_peak(options.machine_peak, threads))}
+        end = machine_peak(options.machine_peak, threads)
+        facts |= {"peak": peak, "peak_end": end, "peak_drift": peak_drift(peak, end)}
     return facts
 
 
@@ -183,6 +198,10 @@ def void_line(result: Mapping[str, Any]) -> list[str]:
 # --- goals ------------------------------------------------------------------------------------
 
 
+def verdict(met: bool, void: bool) -> str:
+    return "void" if void else "met" if met else "missed"
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A goal and what was measured. Percentages are given as shares of 1."""
@@ -202,8 +221,7 @@ class Row:
             return f"{100 * value:.2f} %" if self.percent else f"{value:.4f}{self.unit}"
 
         relation = "<=" if self.at_most else ">="
-        verdict = "void" if void else "met" if self.met() else "missed"
-        return self.name, text(self.measured), f"{relation} {text(self.target)}", verdict
+        return self.name, text(self.measured), f"{relation} {text(self.target)}", verdict(self.met(), void)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -214,3 +232,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def goals_table(rows: Sequence[Row], result: Mapping[str, Any]) -> str:
     void = is_void(result)
     return table(["", "measured", "goal", ""], [row.cells(void) for row in rows])
+
+
+def judged(rows: Sequence[Row], result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows for a result file."""
+    void = is_void(result)
+    return [{**dataclasses.asdict(row), "verdict": verdict(row.met(), void)} for row in rows]
