@@ -9,7 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstring>
-#include <iostream>
 #include <map>
 
 #include "base/file.h"
@@ -139,10 +138,5 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: all");
   CLI11_PARSE(app, argc, argv);
   if (options.threads > 0) syntra::SetThreadCount(options.threads);
-  try {
-    syntra::Serve(options);
-  } catch (const syntra::Error& error) {
-    std::cerr << error.what() << '\n';
-    return static_cast<int>(error.code());
-  }
+  return syntra::EndedBy([&] { syntra::Serve(options); });
 }

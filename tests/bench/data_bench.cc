@@ -165,10 +165,5 @@ int main(int argc, char** argv) {
   app.add_option("files", options.files)->required();
   CLI11_PARSE(app, argc, argv);
   syntra::SetThreadCount(1);
-  try {
-    syntra::Serve(options);
-  } catch (const syntra::Error& error) {
-    std::cerr << error.what() << '\n';
-    return static_cast<int>(error.code());
-  }
+  return syntra::EndedBy([&] { syntra::Serve(options); });
 }

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "base/failure.h"
 #include "cli/checkpoint_options.h"
 #include "cli/run_config.h"
 #include "core/thread.h"
@@ -22,7 +21,7 @@ namespace syntra {
 namespace {
 
 // What `syntra finetune` does to evaluate a model on the validation split of its task.
-ExitCode Evaluate(const CheckpointOptions& options) {
+void Evaluate(const CheckpointOptions& options) {
   LoadedModel loaded = options.Load({.tokenizer = true, .tasks = true});
   const Config& config = loaded.config;
   ChooseThreads(config.train());
@@ -66,7 +65,6 @@ ExitCode Evaluate(const CheckpointOptions& options) {
   // The batches are others, so by rounding an output may be another one here and there.
   SYNTRA_CHECK(100 * different <= answers.size(), "{} of {} answers", different, answers.size());
   PrintLine(PeakMemory());
-  return ExitCode::kDone;
 }
 
 // The examples of a batch, [[inputs, targets], ..]: those that share a row apart.
@@ -99,7 +97,7 @@ struct StepOptions {
 };
 
 // Steps of `syntra finetune`, without the files of a run. Batches are made before.
-ExitCode Train(const StepOptions& options) {
+void Train(const StepOptions& options) {
   LoadedRun start = LoadForFinetuning(*options.config, {.initial = options.initial});
   const Config& config = start.config;
   ChooseThreads(config.train());
@@ -149,10 +147,9 @@ ExitCode Train(const StepOptions& options) {
   Json summary = PeakMemory();
   summary["losses"] = losses;
   PrintLine(summary);
-  return ExitCode::kDone;
 }
 
-ExitCode Main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   CLI::App app("Evaluations and training steps of finetuning, timed");
   app.require_subcommand(1);
   CLI::App* evaluate = app.add_subcommand("evaluate", "An evaluation for each line");
@@ -161,23 +158,11 @@ ExitCode Main(int argc, char** argv) {
   StepOptions options{.config = AddConfigOptions(*train)};
   train->add_option("--init-from", options.initial, "The model to start from")->required();
   train->add_option("--steps", options.steps, "Steps to prepare for, the first included");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kConfig;
-  }
-  return *evaluate ? Evaluate(*checkpoint) : Train(options);
+  CLI11_PARSE(app, argc, argv);
+  return EndedBy([&] { *evaluate ? Evaluate(*checkpoint) : Train(options); });
 }
 
 }  // namespace
 }  // namespace syntra
 
-int main(int argc, char** argv) {
-  try {
-    return static_cast<int>(syntra::Main(argc, argv));
-  } catch (...) {
-    const syntra::Failure failure = syntra::CurrentFailure();
-    syntra::PrintError(failure.message);
-    return static_cast<int>(failure.code);
-  }
-}
+int main(int argc, char** argv) { return syntra::Main(argc, argv); }

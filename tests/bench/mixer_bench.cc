@@ -141,9 +141,6 @@ int main(int argc, char** argv) {
   app.add_option("--ops", options.ops, "Print the time of each op over so many passes");
   CLI11_PARSE(app, argc, argv);
   if (options.threads > 0) syntra::SetThreadCount(options.threads);
-  if (options.ops > 0) {
-    syntra::PrintOps(options);
-  } else {
-    syntra::Serve(options);
-  }
+  return syntra::EndedBy(
+      [&] { options.ops > 0 ? syntra::PrintOps(options) : syntra::Serve(options); });
 }

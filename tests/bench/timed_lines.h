@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/failure.h"
 #include "base/json.h"
 #include "base/memory_limits.h"
 #include "base/output.h"
@@ -41,5 +42,17 @@ inline void TimeEachLine(const std::function<void()>& body) {
 }
 
 inline Json PeakMemory() { return {{"peak_resident_bytes", PeakResidentBytes()}}; }
+
+// Runs `work`; if it fails, prints why. Returns the program's exit code.
+inline int EndedBy(const std::function<void()>& work) {
+  try {
+    work();
+    return 0;
+  } catch (...) {
+    const Failure failure = CurrentFailure();
+    PrintError(failure.message);
+    return static_cast<int>(failure.code);
+  }
+}
 
 }  // namespace syntra
