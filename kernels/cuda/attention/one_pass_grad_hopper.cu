@@ -134,7 +134,7 @@ class Consumer {
 
   __device__ __forceinline__ void Run() {
     const float* line = StartLine(work_, share_.part, share_.h, 0, warp_);
-    line_ = static_cast<int>(line - work_.bias_lines);
+    line_ = static_cast<int>((line - work_.bias_lines) / kWarp);
     for (int tile = group_; tile < Layout::kQueryTiles; tile += kGroups) SetZero(tile);
     for (b_ = share_.first; b_ < share_.end; ++b_) {
       WaitTogether();
@@ -246,7 +246,7 @@ class Consumer {
 
   // The warp's bias line.
   __device__ bool HasLine() const { return work_.bias_lines != nullptr; }
-  __device__ float* Line() const { return work_.bias_lines + line_; }
+  __device__ float* Line() const { return work_.bias_lines + int64_t{line_} * kWarp; }
   __device__ __forceinline__ void AddToLine(const WarpSums& d_scores) {
     const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - warp_ * 16;
     attention::AddToLine<true>(terms_, place_, d_scores[0], memory_.skewed[warp_],
@@ -366,7 +366,9 @@ class Consumer {
   TileReader<Layout::kStages> tiles_{memory_.ring, memory_.places};
   Turn<Layout::kKeyStages> key_turn_;
   int step_parity_ = 0, together_parity_ = 0;
-  int line_ = 0;  // where it is in bias_lines: an address would take one more register
+  // Where it is in bias_lines, in multiples of kWarp, as lines are. An address would take one more
+  // register.
+  int line_ = 0;
   FarSums far_;
   Place place_;
   Fragment d_keys_[kFragments], d_values_[kFragments];
