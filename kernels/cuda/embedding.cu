@@ -244,6 +244,7 @@ std::optional<BoundKernel> cuda_embedding_grad(const OpCall& call) {
   SortedPositions shape = {};
   shape.positions = dy.shape.rows();
   shape.vocabulary = call.outputs[0].shape[0];
+  if (!FitInt({shape.positions, shape.vocabulary})) return std::nullopt;
   const int64_t width = dy.shape[-1], runs = Runs(shape.positions);
   WorkspaceLayout layout;
   const size_t counts = layout.Place(shape.chunks() * shape.vocabulary * sizeof(int32_t));

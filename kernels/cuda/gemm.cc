@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/algorithms.h"
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/kernel_trial.h"
 
@@ -201,6 +202,7 @@ Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
       alpha(p.alpha),
       beta(p.accumulate ? 1.0f : 0.0f) {
   SYNTRA_CHECK(p.epilogue == Epilogue::kNone, "a product of the library with an epilogue");
+  SYNTRA_CHECK(FitInt({count}), "a batch of {} products", count);
   SYNTRA_CUBLAS(cublasLtMatmulDescCreate(operation.address(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     SYNTRA_CUBLAS(

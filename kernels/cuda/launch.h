@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "core/buffer.h"
 #include "kernels/bound_kernel.h"
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/gpu.h"
 
 #if defined(__CUDACC__)
@@ -51,7 +52,7 @@ inline int64_t Multiprocessors() {
 inline constexpr int64_t kTunedMultiprocessors = 132;
 
 struct Grid {
-  int64_t blocks;
+  int64_t blocks;  // below 2^31
   int threads;
   size_t shared_bytes = 0;  // dynamic shared memory of a block
 };
@@ -61,6 +62,7 @@ struct Grid {
 template <typename... Parameters, typename... Arguments>
 void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
+  SYNTRA_CHECK(FitInt({grid.blocks}), "a grid of {} blocks", grid.blocks);
   const std::tuple<std::remove_cvref_t<Parameters>...> values(
       std::forward<Arguments>(arguments)...);
 #if defined(__CUDACC__)

@@ -186,8 +186,10 @@ TEST(PlantedFaults, UnwrittenSharedMemoryIsNotANumber) {
 TEST(Simt, RefusesGridsThatNoGpuTakes) {
   Launch(kCall, {1, 33}, AskLane, nullptr, 0);
   EXPECT_NE(simt::TakeComplaints().find("a grid of 1 blocks of 33 threads"), std::string::npos);
-  Launch(kCall, {int64_t{1} << 31, 32}, AskLane, nullptr, 0);
-  EXPECT_NE(simt::TakeComplaints().find("a grid of 2147483648 blocks"), std::string::npos);
+  for (const int64_t blocks : {int64_t{1} << 31, (int64_t{1} << 32) + 1}) {
+    EXPECT_THROW(Launch(kCall, {blocks, 32}, AskLane, nullptr, 0), Error);
+    EXPECT_EQ(simt::TakeComplaints(), "");
+  }
 }
 
 __global__ void SumOfBlock(double* to, double unit) {

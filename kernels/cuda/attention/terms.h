@@ -15,6 +15,16 @@ using namespace gpu;
 
 constexpr int64_t kLargestHead = 128;
 
+// Whether int holds what the kernels count: rows of an example's heads, tiles of all, and elements
+// of the rows of a tile.
+inline bool FitInt(const Dimensions& z) {
+  constexpr int64_t kLeastRows = 64, kMostRows = 256;  // of a tile
+  const int64_t rows = DivideUp(std::max(z.queries, z.keys), kMostRows) * kMostRows * z.heads;
+  const int64_t width = std::max({z.query_pitch, z.key_pitch, z.value_pitch, z.table_keys,
+                                  z.heads * std::max({z.features, z.a_size, z.b_size})});
+  return gpu::FitInt({rows, z.batch * rows / kLeastRows, kMostRows * width});
+}
+
 // Calls body with the smallest head size that kernels are compiled for and that is large enough.
 template <typename Body>
 void WithHeadSize(int64_t head_size, const Body& body) {
@@ -250,6 +260,7 @@ struct Backward {
 template <typename T>
 Grid ItemGrid(const Terms<T>& terms, int64_t items, size_t shared_bytes) {
   constexpr int64_t kMostBlocks = 2 * kTunedMultiprocessors;
+  SYNTRA_CHECK(gpu::FitInt({items}), "{} pieces of work", items);
   return {terms.examples != nullptr ? std::min(items, kMostBlocks) : items, kTileThreads,
           shared_bytes};
 }
