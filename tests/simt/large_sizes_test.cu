@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes that int cannot count: kernels refuse them, or leave them to others, before anything runs.
+// Operands of more than 2^31 elements: a kernel finds its own among them.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
+#include "base/error.h"
+#include "core/buffer.h"
 #include "kernels/attention_call.h"
+#include "kernels/bfloat16.h"
 #include "kernels/cuda/matmul_hopper.h"
 #include "kernels/op.h"
+#include "tests/simt/simt.h"
 
 namespace syntra {
 namespace {
@@ -71,6 +79,83 @@ TEST(HopperMatmul, LeavesMoreRowsThanIntCanCountToTheLibrary) {
   EXPECT_TRUE(gpu::HopperServesMatmul(call));
   call.problem.m = kTooMany;
   EXPECT_FALSE(gpu::HopperServesMatmul(call));
+}
+
+// Memory of which only what is written takes room; the rest is zero.
+class SparseMemory {
+ public:
+  explicit SparseMemory(size_t bytes)
+      : bytes_(bytes),
+        data_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    SYNTRA_CHECK(data_ != MAP_FAILED, "no address space for {} bytes", bytes);
+  }
+  ~SparseMemory() { munmap(data_, bytes_); }
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+// Not quite random numbers of different sizes.
+float NumberAt(int64_t i) { return std::sin(static_cast<float>(i) * 0.7f) * 3.0f; }
+
+Buffer Numbers(const TensorType& type) {
+  Buffer buffer(type.bytes(), "operand");
+  for (int64_t i = 0; i < type.shape.size(); ++i) {
+    if (type.dtype == DType::kF32) reinterpret_cast<float*>(buffer.data())[i] = NumberAt(i);
+    if (type.dtype == DType::kBF16) {
+      reinterpret_cast<BFloat16*>(buffer.data())[i] = ToBFloat16(NumberAt(i));
+    }
+  }
+  return buffer;
+}
+
+// y of attention with a table.
+std::vector<std::byte> Attend(std::vector<TensorType> types, int64_t heads, const TensorType& table,
+                              void* table_data) {
+  types[kTable] = table;
+  const Op& op = GetOp("attention");
+  const Attributes attributes = AttributesOf(heads, {});
+  OpCall call{attributes, types, op.infer(attributes, types), {false, false}};
+  call.outputs[kLogSumExp] = {DType::kNone, {}};
+  const std::optional<BoundKernel> kernel = BindCudaKernel(op, call);
+  SYNTRA_CHECK(kernel, "attention has no kernel");
+  std::vector<void*> inputs(kInputCount);
+  std::vector<Buffer> memory;
+  for (const int i : {kQuery, kKey, kValue}) {
+    inputs[i] = memory.emplace_back(Numbers(types[i])).data();
+  }
+  inputs[kTable] = table_data;
+  std::vector<std::byte> y(call.outputs[kY].bytes());
+  void* outputs[] = {y.data(), nullptr};
+  const Buffer workspace(kernel->workspace_bytes, "workspace");
+  kernel->run({inputs, outputs, workspace.data()});
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  return y;
+}
+
+// The second head's part of the table begins after 2^31 elements.
+TEST(Attention, ReadsTheUpperLeftCornerOfLargeTables) {
+  constexpr int64_t kRows = 70, kExtent = 46400, kHeads = 2;
+  const TensorType small{DType::kF32, {kHeads, kRows, kRows}};
+  const TensorType large{DType::kF32, {kHeads, kExtent, kExtent}};
+  const Buffer numbers = Numbers(small);
+  const SparseMemory memory(large.bytes());
+  const auto* from = reinterpret_cast<const float*>(numbers.data());
+  for (int64_t row = 0; row < kHeads * kRows; ++row) {
+    const int64_t to = (row / kRows * kExtent + row % kRows) * kExtent;
+    std::copy_n(from + row * kRows, kRows, static_cast<float*>(memory.data()) + to);
+  }
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const std::vector<TensorType> types = AttentionInputs(1, kRows, kHeads, dtype);
+    EXPECT_EQ(Attend(types, kHeads, large, memory.data()),
+              Attend(types, kHeads, small, numbers.data()))
+        << NameOf(dtype);
+  }
 }
 
 }  // namespace
