@@ -10,7 +10,7 @@ namespace syntra {
 namespace {
 
 constexpr char kFormat[] = "syntra token corpus";
-constexpr int kIndexVersion = 1;
+constexpr int kIndexVersion = 2;  // 1 listed shards without checksums of their blocks
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
 
 // A count of documents, tokens or bytes; so small that no sum over the shards overflows.
@@ -51,16 +51,16 @@ Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer)
   return DigestOf(text);
 }
 
-IndexEntry EntryOf(const TokenShard& shard, const Path& source) {
-  const ShardFacts& facts = shard.facts();
-  return {.file = shard.path().filename().string(),
+IndexEntry EntryOf(const ShardSummary& shard, const Path& source) {
+  const ShardFacts& facts = shard.facts;
+  return {.file = shard.path.filename().string(),
           .source = source.string(),
           .documents = static_cast<int64_t>(facts.documents),
           .tokens = static_cast<int64_t>(facts.tokens),
           .empty_documents = static_cast<int64_t>(facts.empty_documents),
           .bad_records = static_cast<int64_t>(facts.bad_records),
           .source_bytes = static_cast<int64_t>(facts.source_bytes),
-          .digest = ToHex(shard.digest())};
+          .digest = ToHex(shard.digest)};
 }
 
 void WriteIndex(const Path& directory, const CorpusIndex& index) {

@@ -26,6 +26,8 @@ class CorpusEpoch : public ExampleEpoch {
     return objective_.LengthsOf({.targets = segments_.LengthOf(example)}, KeyOf(example));
   }
 
+  void Prefetch(int64_t example) const override { segments_.Prefetch(example); }
+
   void Write(int64_t example, const ExampleSlots& slots) const override {
     std::vector<int32_t> tokens(segments_.LengthOf(example));
     segments_.CopyTokens(example, tokens);
@@ -58,11 +60,11 @@ std::shared_ptr<const CorpusSource> CorpusSource::Open(const std::string& split,
                                                        const DataConfig& config,
                                                        const Tokenizer& tokenizer,
                                                        const PreparedCorpus& prepared,
-                                                       uint64_t seed, bool verify) {
+                                                       uint64_t seed) {
   auto objective =
       MakeObjective(ObjectiveOfCorpus(config), ObjectiveSettings::From(config, tokenizer));
   auto corpus = std::make_unique<TokenCorpus>(prepared, tokenizer, config.text_field(),
-                                              config.documents_per_group(), verify);
+                                              config.documents_per_group());
   return std::make_shared<CorpusSource>(split, std::move(corpus), std::move(objective),
                                         tokenizer.eos_id(), seed);
 }

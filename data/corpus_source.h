@@ -21,13 +21,11 @@ class CorpusSource : public ExampleSource {
   CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus,
                std::unique_ptr<Objective> objective, int32_t eos, uint64_t seed);
 
-  // A prepared split under the configuration's objective. `verify` checks every shard's digest
-  // once.
+  // A prepared split under the configuration's objective.
   static std::shared_ptr<const CorpusSource> Open(const std::string& split,
                                                   const DataConfig& config,
                                                   const Tokenizer& tokenizer,
-                                                  const PreparedCorpus& prepared, uint64_t seed,
-                                                  bool verify);
+                                                  const PreparedCorpus& prepared, uint64_t seed);
 
   std::shared_ptr<const ExampleEpoch> Epoch(int64_t epoch) const override;
   Digest ContentDigest() const override { return corpus_->ContentDigest(); }

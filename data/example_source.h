@@ -22,6 +22,8 @@ class ExampleEpoch {
   virtual int64_t size() const = 0;
   // Known without making the example, so that rows can be planned ahead.
   virtual ExampleLengths LengthsOf(int64_t example) const = 0;
+  // Begins to read what Write needs from the disk, if it is there, and does not wait.
+  virtual void Prefetch(int64_t /*example*/) const {}
   // Fills `slots`, which have LengthsOf(example).
   virtual void Write(int64_t example, const ExampleSlots& slots) const = 0;
 

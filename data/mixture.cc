@@ -31,6 +31,11 @@ class MixtureEpoch : public ExampleEpoch {
     return part.examples->LengthsOf(ExampleOf(part, draw));
   }
 
+  void Prefetch(int64_t draw) const override {
+    const Part& part = PartOf(draw);
+    part.examples->Prefetch(ExampleOf(part, draw));
+  }
+
   void Write(int64_t draw, const ExampleSlots& slots) const override {
     const Part& part = PartOf(draw);
     part.examples->Write(ExampleOf(part, draw), slots);

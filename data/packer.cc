@@ -123,6 +123,10 @@ ExampleLengths PackedEpoch::LengthsOf(int64_t row) const {
   return lengths;
 }
 
+void PackedEpoch::Prefetch(int64_t row) const {
+  VisitExamples(row, [&](int64_t example) { examples_->Prefetch(example); });
+}
+
 void PackedEpoch::Write(int64_t row, RowWriter* writer) const {
   VisitExamples(row, [&](int64_t example) { writer->Append(*examples_, example); });
 }

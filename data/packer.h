@@ -57,6 +57,8 @@ class PackedEpoch {
   const ExampleEpoch& examples() const { return *examples_; }
   // Slots of the row's examples together.
   ExampleLengths LengthsOf(int64_t row) const;
+  // Begins to read what Write needs, as ExampleEpoch::Prefetch.
+  void Prefetch(int64_t row) const;
   void Write(int64_t row, RowWriter* writer) const;
   // The examples of a row, in the order in which they stand in it.
   std::vector<int64_t> ExamplesOf(int64_t row) const;

@@ -95,7 +95,7 @@ class Preparation {
   }
 
   static IndexEntry EntryNow(const ShardTask& task) {
-    return EntryOf(TokenShard(task.shard, /*verify=*/false), task.source);
+    return EntryOf(ReadShardSummary(task.shard), task.source);
   }
 
   void Make(const PendingTask& pending, const ShardClaim& claim) {
@@ -129,7 +129,7 @@ class Preparation {
   // policy allows its bad records.
   const IndexEntry* FindUnchanged(const ShardTask& task) const {
     const auto found = unchanged_.find(task.shard.filename().string());
-    if (found == unchanged_.end()) return nullptr;
+    if (options_.reads_everything || found == unchanged_.end()) return nullptr;
     const IndexEntry& entry = *found->second;
     std::error_code code;
     const bool same =
@@ -168,9 +168,9 @@ class Preparation {
     const bool same_shard = shard_time == 0 || shard_time == before.shard_time;
     if (options_.keeps_content || !same_source || same_shard) return false;
     try {
-      const TokenShard shard(task.shard, /*verify=*/false);
+      const ShardSummary shard = ReadShardSummary(task.shard);
       const auto bytes = static_cast<int64_t>(std::filesystem::file_size(task.source));
-      return !MismatchOf(shard.facts(), wanted_, {.bytes = bytes, .digest = {}});
+      return !MismatchOf(shard.facts, wanted_, {.bytes = bytes, .digest = {}});
     } catch (const ShardError&) {
       return false;
     }
@@ -210,18 +210,21 @@ class Preparation {
     if (!Exists(task.shard)) return false;
     std::optional<Mismatch> mismatch;
     try {
-      const TokenShard shard(task.shard, /*verify=*/true, [this] { reporter_.Compared(); });
-      const ShardFacts& facts = shard.facts();
+      const TokenShard shard(task.shard, tokenizer_.vocabulary_size());
+      shard.Verify([this] { reporter_.Compared(); });
+      const ShardFacts& facts = shard.summary().facts;
       mismatch = MismatchOf(facts, wanted_, source);
       const bool is_comparable =
           facts.tokenizer == tokenizer_.digest() && facts.settings == settings_;
-      if (options_.keeps_content && is_comparable) *content = shard.content();
+      if (options_.keeps_content && is_comparable) *content = shard.summary().content;
     } catch (const ShardError& error) {
-      Log().warn("making a token shard again: {}", error.problem());
+      ReportAgain("making a token shard again: " + error.problem());
       return false;
     }
     if (mismatch && !options_.replaces_shards) RefuseToReplace(*mismatch, task);
-    if (mismatch) ReportMismatch(*mismatch, task);
+    if (mismatch) {
+      ReportAgain(MismatchText(*mismatch, task.shard, task.source) + "; making it again");
+    }
     return !mismatch;
   }
 
@@ -232,10 +235,9 @@ class Preparation {
          MismatchText(mismatch, task.shard, task.source));
   }
 
-  void ReportMismatch(Mismatch mismatch, const ShardTask& task) {
-    // Warns once for all shards of the corpus.
-    Log().log(warned_ ? spdlog::level::info : spdlog::level::warn, "{}; making it again",
-              MismatchText(mismatch, task.shard, task.source));
+  // Warns once for all shards of the corpus.
+  void ReportAgain(const std::string& text) {
+    Log().log(warned_ ? spdlog::level::info : spdlog::level::warn, "{}", text);
     warned_ = true;
   }
 
@@ -246,7 +248,7 @@ class Preparation {
                              const Digest& content) {
     const Path aside = AsideOf(task.shard);
     builder_.Build(task.source, source, aside);
-    if (TokenShard(aside).content() == content) return RenameDurably(aside, task.shard);
+    if (ReadShardSummary(aside).content == content) return RenameDurably(aside, task.shard);
     RemoveAll(aside);
     Fail(ExitCode::kCheckpoint,
          "{} no longer contains the text that this run was trained on ({}), so the run cannot "

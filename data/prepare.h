@@ -37,6 +37,8 @@ struct PrepareOptions {
   // changed, its shard is replaced only by one with the same content (when the file was merely
   // recompressed). Otherwise the shard stays and Error(kCheckpoint) is thrown.
   bool keeps_content = false;
+  // Reads all corpus files and shards, even if neither has changed since the index was written.
+  bool reads_everything = false;
   // False for a command that only reads: a shard that cannot be used may belong to a run. It stays,
   // and Error(kConfig) is thrown.
   bool replaces_shards = true;

@@ -28,11 +28,11 @@ Estimate TextPerByte(File& file) {
   return {1, 1};
 }
 
-// The shard, if the file is a valid one.
-std::optional<TokenShard> OpenShard(const Path& path) {
+// Of the shard, if the file is a valid one.
+std::optional<ShardSummary> FindSummary(const Path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
-    return TokenShard(path, /*verify=*/false);
+    return ReadShardSummary(path);
   } catch (const ShardError&) {
     return std::nullopt;  // damaged, and made again
   }
@@ -51,9 +51,9 @@ PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tok
     File file = OpenCorpusFile(task.source);
     const int64_t bytes = file.Size();
     state.source_bytes += bytes;
-    const std::optional<TokenShard> shard = OpenShard(task.shard);
+    const std::optional<ShardSummary> shard = FindSummary(task.shard);
     const std::optional<Mismatch> mismatch =
-        shard ? MismatchOf(shard->facts(), wanted, {bytes, std::nullopt}) : std::nullopt;
+        shard ? MismatchOf(shard->facts, wanted, {bytes, std::nullopt}) : std::nullopt;
     if (shard && !mismatch) {
       index.shards.push_back(EntryOf(*shard, task.source));
       continue;

@@ -80,27 +80,25 @@ int64_t SegmentTable::LengthOf(int64_t segment) const {
   return TokensOfGroup(address.group) - full * rule_.tokens;
 }
 
-void SegmentTable::CopyTokens(int64_t segment, std::span<int32_t> tokens) const {
+// Calls on_tokens(shard, first, count) for the tokens of a segment, piece by piece, and on_end()
+// for each document end. A long document is cut to its chunk.
+template <typename OnTokens, typename OnEnd>
+void SegmentTable::VisitPieces(int64_t segment, const OnTokens& on_tokens,
+                               const OnEnd& on_end) const {
   const Address address = AddressOf(segment);
   const DocumentGroup group = corpus_.Group(address.group);
+  const TokenShard& shard = *group.shard;
   const std::span<const Chunk> chunks = ChunksOf(address.group);
   const int64_t begin = address.index * rule_.tokens;
+  int64_t left = LengthOf(segment);
   if (chunks.empty() && !rule_.document_end) {
-    group.shard->CopyTokens(group.token_begin() + begin, tokens);
-  } else {
-    CopyDocuments(group, chunks, begin, tokens);
+    on_tokens(shard, group.token_begin() + begin, left);
+    return;
   }
-}
-
-// Tokens [begin, begin + tokens.size()) of the group's documents, long ones cut to their chunks,
-// each with what is put after it.
-void SegmentTable::CopyDocuments(const DocumentGroup& group, std::span<const Chunk> chunks,
-                                 int64_t begin, std::span<int32_t> tokens) const {
-  const TokenShard& shard = *group.shard;
   int64_t position = 0;  // of the document's first token in the group
-  size_t chunk = 0, copied = 0;
-  for (int64_t document = group.first_document;
-       document < group.last_document && copied < tokens.size(); ++document) {
+  size_t chunk = 0;
+  for (int64_t document = group.first_document; document < group.last_document && left > 0;
+       ++document) {
     int64_t first = shard.DocumentBegin(document), length = shard.DocumentLength(document);
     if (chunk < chunks.size() && chunks[chunk].document == document) {
       first += chunks[chunk].begin;
@@ -109,16 +107,36 @@ void SegmentTable::CopyDocuments(const DocumentGroup& group, std::span<const Chu
     }
     const int64_t skip = std::max<int64_t>(0, begin - position);
     if (skip < length) {
-      const auto count = std::min<size_t>(length - skip, tokens.size() - copied);
-      shard.CopyTokens(first + skip, tokens.subspan(copied, count));
-      copied += count;
+      const int64_t count = std::min(length - skip, left);
+      on_tokens(shard, first + skip, count);
+      left -= count;
     }
     position += length;
     if (!rule_.document_end) continue;
-    if (position >= begin && copied < tokens.size()) tokens[copied++] = *rule_.document_end;
+    if (position >= begin && left > 0) {
+      on_end();
+      --left;
+    }
     ++position;
   }
-  SYNTRA_CHECK(copied == tokens.size());
+  SYNTRA_CHECK(left == 0);
+}
+
+void SegmentTable::Prefetch(int64_t segment) const {
+  const auto prefetch = [](const TokenShard& shard, int64_t first, int64_t count) {
+    shard.Prefetch(first, count);
+  };
+  VisitPieces(segment, prefetch, [] {});
+}
+
+void SegmentTable::CopyTokens(int64_t segment, std::span<int32_t> tokens) const {
+  SYNTRA_CHECK(std::ssize(tokens) == LengthOf(segment));
+  size_t copied = 0;
+  const auto copy = [&](const TokenShard& shard, int64_t first, int64_t count) {
+    shard.CopyTokens(first, tokens.subspan(copied, count));
+    copied += count;
+  };
+  VisitPieces(segment, copy, [&] { tokens[copied++] = *rule_.document_end; });
 }
 
 }  // namespace syntra

@@ -32,6 +32,8 @@ class SegmentTable {
   int64_t ShortSegment(int64_t i) const;
   // In tokens.
   int64_t LengthOf(int64_t segment) const;
+  // Begins to read what CopyTokens needs, and does not wait for the disk.
+  void Prefetch(int64_t segment) const;
   // Fills `tokens`, which must have LengthOf(segment) elements.
   void CopyTokens(int64_t segment, std::span<int32_t> tokens) const;
 
@@ -49,8 +51,8 @@ class SegmentTable {
   Address AddressOf(int64_t segment) const;
   int64_t TokensOfGroup(int64_t group) const;
   std::span<const Chunk> ChunksOf(int64_t group) const;
-  void CopyDocuments(const DocumentGroup& group, std::span<const Chunk> chunks, int64_t begin,
-                     std::span<int32_t> tokens) const;
+  template <typename OnTokens, typename OnEnd>
+  void VisitPieces(int64_t segment, const OnTokens& on_tokens, const OnEnd& on_end) const;
 
   const TokenCorpus& corpus_;
   SegmentRule rule_;

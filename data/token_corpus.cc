@@ -2,16 +2,41 @@
 #include "data/token_corpus.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/divide.h"
 #include "base/error.h"
+#include "core/thread.h"
 #include "data/corpus_index.h"
 #include "data/tokenizer.h"
 
 namespace syntra {
+namespace {
+
+struct OpenedShard {
+  std::optional<TokenShard> tokens;
+  std::vector<int64_t> long_documents;
+};
+
+OpenedShard OpenShard(const Path& path, const std::string& digest, const Tokenizer& tokenizer) {
+  if (!Exists(path)) {
+    Fail(ExitCode::kData, "{} is missing; prepare the corpus again", path.string());
+  }
+  OpenedShard opened{TokenShard(path, tokenizer.vocabulary_size()), {}};
+  if (ToHex(opened.tokens->summary().digest) != digest) {
+    Fail(ExitCode::kData, "{} is not the shard that the index lists; prepare the corpus again",
+         path.string());
+  }
+  for (int64_t i = 0; i < opened.tokens->document_count(); ++i) {
+    if (opened.tokens->DocumentLength(i) > kMaxDocumentTokens) opened.long_documents.push_back(i);
+  }
+  return opened;
+}
+
+}  // namespace
 
 TokenCorpus::TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokenizer,
-                         const std::string& text_field, int64_t documents_per_group, bool verify)
+                         const std::string& text_field, int64_t documents_per_group)
     : documents_per_group_(documents_per_group) {
   const auto& [directory, index] = prepared;
   if (index.tokenizer != ToHex(tokenizer.digest())) {
@@ -25,31 +50,21 @@ TokenCorpus::TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokeni
         "the tokenizer's pieces other ids; prepare it again",
         directory.string());
   }
+  std::vector<OpenedShard> opened(index.shards.size());
+  ParallelTasks(std::ssize(opened), [&](int64_t i) {
+    opened[i] = OpenShard(directory / index.shards[i].file, index.shards[i].digest, tokenizer);
+  });
   int64_t document_ordinal = 0;
-  for (const IndexEntry& entry : index.shards) {
-    const Path path = directory / entry.file;
-    if (!Exists(path)) {
-      Fail(ExitCode::kData, "{} is missing; prepare the corpus again", path.string());
-    }
-    const TokenShard& shard = shards_.emplace_back(path, verify);
-    if (ToHex(shard.digest()) != entry.digest) {
-      Fail(ExitCode::kData, "{} is not the shard that the index lists; prepare the corpus again",
-           path.string());
-    }
-    // A digest is no defence against a forged shard, and such an id would be read out of bounds.
-    if (verify && shard.LargestToken() >= static_cast<uint32_t>(tokenizer.vocabulary_size())) {
-      Fail(ExitCode::kData, "{} holds token id {}, outside the vocabulary of {}", path.string(),
-           shard.LargestToken(), tokenizer.vocabulary_size());
-    }
-    const int64_t documents = shard.document_count();
-    for (int64_t document = 0; document < documents; ++document) {
-      const int64_t tokens = shard.DocumentLength(document);
-      if (tokens <= kMaxDocumentTokens) continue;
+  for (OpenedShard& shard : opened) {
+    for (const int64_t document : shard.long_documents) {
       long_documents_.push_back({first_groups_.back() + document / documents_per_group, document,
-                                 document_ordinal + document, tokens});
+                                 document_ordinal + document,
+                                 shard.tokens->DocumentLength(document)});
     }
+    const int64_t documents = shard.tokens->document_count();
     document_ordinal += documents;
     first_groups_.push_back(first_groups_.back() + DivideUp(documents, documents_per_group));
+    shards_.push_back(std::move(*shard.tokens));
   }
   if (document_ordinal == 0) {
     Fail(ExitCode::kData, "{} holds no document", directory.string());
@@ -58,7 +73,7 @@ TokenCorpus::TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokeni
 
 Digest TokenCorpus::ContentDigest() const {
   std::string text;
-  for (const TokenShard& shard : shards_) text += ToHex(shard.content()) + '\n';
+  for (const TokenShard& shard : shards_) text += ToHex(shard.summary().content) + '\n';
   return DigestOf(text);
 }
 

@@ -37,12 +37,12 @@ struct LongDocument {
 class TokenCorpus {
  public:
   // Throws Error(kData) if the corpus was prepared with another tokenizer or text field, if a shard
-  // is missing or is not the one that the index lists, or if there is no document. `verify` reads
-  // every byte once to check its digest.
+  // is missing, damaged or not the one that the index lists, or if there is no document. Of a
+  // shard it reads where the documents begin. Tokens are checked when they are used.
   TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokenizer,
-              const std::string& text_field, int64_t documents_per_group, bool verify);
+              const std::string& text_field, int64_t documents_per_group);
 
-  // Identifies what the corpus says, shard by shard (TokenShard::content). Needs `verify`.
+  // Identifies what the corpus says, shard by shard (ShardSummary::content).
   Digest ContentDigest() const;
   int64_t group_count() const { return first_groups_.back(); }
   DocumentGroup Group(int64_t group) const;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/staged_file.h"
+#include "data/checksums.h"
 
 namespace syntra {
 
@@ -48,6 +49,7 @@ class TokenShardWriter {
 
   StagedFile file_;
   DigestStream digest_;
+  ChecksumWriter checksums_;
   uint32_t token_bytes_;
   uint64_t written_ = 0;
   uint64_t tokens_ = 0, empty_ = 0;
@@ -67,36 +69,53 @@ class ShardError : public Error {
   std::string problem_;
 };
 
+// What the end of a shard says about it.
+struct ShardSummary {
+  Path path;
+  ShardFacts facts;
+  Digest digest{};  // of everything before the digest
+  // Of the tokens and of the offsets of the documents. It is equal for equal texts, tokenizers and
+  // settings, however the corpus file is compressed.
+  Digest content{};
+};
+// Reads little more than the end of the file. Throws ShardError: not a shard, another version,
+// truncated, contradictory counts, or damaged there.
+ShardSummary ReadShardSummary(const Path& path);
+
+// Everything that is read is checked first: the end and the offsets when the shard is opened, and
+// tokens each time when they are copied.
 class TokenShard {
  public:
-  // Throws ShardError: not a shard, another version, truncated, contradictory counts or (with
-  // `verify`) a wrong digest.
-  // `after_block` is called now and then while the digest is computed.
-  explicit TokenShard(const Path& path, bool verify = true,
-                      const std::function<void()>& after_block = {});
+  // Token ids must be below `vocabulary_size`. Throws ShardError.
+  TokenShard(const Path& path, int64_t vocabulary_size);
 
-  const ShardFacts& facts() const { return facts_; }
-  const Digest& digest() const { return digest_; }
-  // Digest of the tokens and of the offsets of the documents. It is equal for equal texts,
-  // tokenizers and settings, however the corpus file is compressed. Computed only with `verify`.
-  const Digest& content() const { return content_; }
-  const Path& path() const { return map_.path(); }
-  int64_t document_count() const { return static_cast<int64_t>(facts_.documents); }
-  int64_t token_count() const { return static_cast<int64_t>(facts_.tokens); }
+  // Throws ShardError if a token is damaged. Reads the whole file; `after_block` is called now and
+  // then.
+  void Verify(const std::function<void()>& after_block = {}) const;
+
+  const ShardSummary& summary() const { return summary_; }
+  int64_t document_count() const { return static_cast<int64_t>(summary_.facts.documents); }
+  int64_t token_count() const { return static_cast<int64_t>(summary_.facts.tokens); }
   // Index of the first token of document i; i = document_count() gives token_count().
   int64_t DocumentBegin(int64_t i) const { return static_cast<int64_t>(offsets_[i]); }
   int64_t DocumentLength(int64_t i) const { return DocumentBegin(i + 1) - DocumentBegin(i); }
-  // The largest id in the shard, as an unsigned number; 0 if it has no tokens. Reads all tokens.
-  uint32_t LargestToken() const;
-  // Copies tokens [begin, begin + out.size()) to `out`.
+  // Begins to read the bytes that CopyTokens needs for tokens [begin, begin + count), and does not
+  // wait for the disk.
+  void Prefetch(int64_t begin, int64_t count) const;
+  // Copies tokens [begin, begin + out.size()) to `out`. Throws ShardError if one is damaged or not
+  // in the vocabulary. May be called from several threads.
   void CopyTokens(int64_t begin, std::span<int32_t> out) const;
 
  private:
+  // Where in the file tokens are: the first byte, and the one after the last.
+  std::pair<size_t, size_t> BytesOf(int64_t begin, int64_t count) const;
+  void CheckBytes(size_t begin, size_t end) const;
+
   MappedFile map_;
-  ShardFacts facts_;
-  Digest digest_{}, content_{};
+  int64_t vocabulary_size_;
+  std::optional<Checksums> checksums_;
+  ShardSummary summary_;
   uint32_t token_bytes_ = 2;
-  const std::byte* tokens_ = nullptr;
   const uint64_t* offsets_ = nullptr;
 };
 

@@ -53,8 +53,8 @@ TrainingData::TrainingData(std::shared_ptr<const ExampleSource> source, const Ro
 
 TrainingData TrainingData::Open(const DataConfig& config, const RowLayout& layout,
                                 const Tokenizer& tokenizer, const PreparedCorpus& prepared,
-                                uint64_t seed, bool verify) {
-  return {CorpusSource::Open(kTrainSplit, config, tokenizer, prepared, seed, verify),
+                                uint64_t seed) {
+  return {CorpusSource::Open(kTrainSplit, config, tokenizer, prepared, seed),
           RowPacking::OfCorpus(config, layout), seed};
 }
 
@@ -108,6 +108,9 @@ Batch TrainingData::Get(int64_t step, int64_t batch_size, int64_t first_row, int
   const ExampleLengths lengths = packing_.BatchLengths(longest);
   Batch batch(rows, lengths.inputs, lengths.targets);
   batch.first_example = step * batch_size + first_row;
+  // The rows of a batch lie anywhere in the corpus. If they must be read from a disk, it can work
+  // on all of them at once.
+  for (const Row& row : taken) row.epoch->Prefetch(row.number);
   ParallelTasks(rows, [&](int64_t row) {
     RowWriter writer(*packing_.layout, row, &batch);
     taken[row].epoch->Write(taken[row].number, &writer);

@@ -35,10 +35,10 @@ class TrainingData {
                uint64_t seed);
 
   // The training corpus of a configuration, prepared as TrainingPreparation says, under its
-  // objective. `verify` checks every shard's digest once.
+  // objective.
   static TrainingData Open(const DataConfig& config, const RowLayout& layout,
                            const Tokenizer& tokenizer, const PreparedCorpus& prepared,
-                           uint64_t seed, bool verify = true);
+                           uint64_t seed);
 
   // Rows [first_row, first_row + rows) of the batch of `batch_size` rows at `step` (from 0). The
   // rows of the run are those of epoch 0, then of epoch 1, ...; batches run on over the ends of

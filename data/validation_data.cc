@@ -14,9 +14,8 @@ ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source,
 }
 
 ValidationData ValidationData::Open(const DataConfig& config, const RowLayout& layout,
-                                    const Tokenizer& tokenizer, const PreparedCorpus& prepared,
-                                    bool verify) {
-  return {CorpusSource::Open(kValidationSplit, config, tokenizer, prepared, kSeed, verify),
+                                    const Tokenizer& tokenizer, const PreparedCorpus& prepared) {
+  return {CorpusSource::Open(kValidationSplit, config, tokenizer, prepared, kSeed),
           RowPacking::OfCorpus(config, layout)};
 }
 
@@ -30,6 +29,7 @@ Batch ValidationData::Examples(int64_t first, int64_t rows) const {
   const ExampleLengths lengths = packing_.BatchLengths(longest);
   Batch batch(rows, lengths.inputs, lengths.targets);
   batch.first_example = first;
+  for (int64_t row = 0; row < rows; ++row) examples_->Prefetch(first + row);
   ParallelTasks(rows, [&](int64_t row) {
     RowWriter(*packing_.layout, row, &batch).Append(*examples_, first + row);
   });

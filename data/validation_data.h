@@ -27,8 +27,7 @@ class ValidationData {
   // The validation corpus of a configuration, prepared as ValidationPreparation says, under its
   // objective, drawn with kSeed, "validation" by name.
   static ValidationData Open(const DataConfig& config, const RowLayout& layout,
-                             const Tokenizer& tokenizer, const PreparedCorpus& prepared,
-                             bool verify = true);
+                             const Tokenizer& tokenizer, const PreparedCorpus& prepared);
 
   const std::string& name() const { return source_->name(); }
   int64_t example_count() const { return examples_->size(); }

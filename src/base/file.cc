@@ -309,6 +309,26 @@ const Path& MappedFile::path() const { return mapping_->path; }
 
 namespace {
 
+// Advice for the pages that have bytes [begin, end). The system is free to ignore it.
+void Advise(std::span<const std::byte> bytes, size_t begin, size_t end, int advice) {
+  if (begin >= end) return;
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t first = begin / page * page;
+  madvise(const_cast<std::byte*>(bytes.data()) + first, end - first, advice);
+}
+
+}  // namespace
+
+void MappedFile::ExpectRandomReads(size_t begin, size_t end) const {
+  Advise(bytes(), begin, end, MADV_RANDOM);
+}
+
+void MappedFile::Prefetch(size_t begin, size_t end) const {
+  Advise(bytes(), begin, end, MADV_WILLNEED);
+}
+
+namespace {
+
 std::string ReadAll(File file, int64_t limit, ExitCode too_large = ExitCode::kResources) {
   std::string content;
   content.reserve(std::clamp<int64_t>(file.Size(), 0, limit) + 1);

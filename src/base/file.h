@@ -83,6 +83,12 @@ class MappedFile {
   std::span<const std::byte> bytes() const;
   const Path& path() const;
 
+  // From now on bytes [begin, end) are read here and there, so that the system should not read
+  // others along with those that are touched.
+  void ExpectRandomReads(size_t begin, size_t end) const;
+  // Begins to read bytes [begin, end) from the disk unless they are in memory. Does not wait.
+  void Prefetch(size_t begin, size_t end) const;
+
  private:
   struct Mapping;
   std::unique_ptr<const Mapping> mapping_;

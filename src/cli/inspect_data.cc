@@ -21,7 +21,7 @@
 namespace syntra {
 namespace {
 
-// Looking at data must not cost a run its token shards, or the time to read them all.
+// Looking at data must not cost a run its token shards.
 PreparedCorpus PrepareToLook(PrepareOptions options, const Tokenizer& tokenizer) {
   options.replaces_shards = false;
   return PrepareCorpus(options, tokenizer);
@@ -35,14 +35,13 @@ Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validatio
   if (validation) {
     RequireValidation(data);
     const ValidationData rows = ValidationData::Open(
-        data, layout, tokenizer, PrepareToLook(ValidationPreparation(data, prepared), tokenizer),
-        /*verify=*/false);
+        data, layout, tokenizer, PrepareToLook(ValidationPreparation(data, prepared), tokenizer));
     count = std::min(count, rows.example_count());
     return rows.Get(0, count, 0, count);
   }
   return TrainingData::Open(data, layout, tokenizer,
                             PrepareToLook(TrainingPreparation(data, prepared), tokenizer),
-                            config.train().seed(), /*verify=*/false)
+                            config.train().seed())
       .Get(0, count, 0, count);
 }
 

@@ -32,11 +32,15 @@ void Prepare(PrepareOptions options, const Tokenizer& tokenizer) {
 Action SetUpPrepare(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto output = std::make_shared<std::string>();
+  const auto verify = std::make_shared<bool>(false);
   app.add_option("--output", *output,
                  "Directory to write the token shards to, for data.prepared of the runs that use "
                  "them; by default the configuration's own")
       ->type_name("DIR");
-  return [options, output] {
+  app.add_flag("--verify", *verify,
+               "Read all corpus files and token shards, even those that have not changed since "
+               "the last time, and make damaged shards again");
+  return [options, output, verify] {
     InstallSignalHandlers(kStopping);
     const Config config = options->Load(kForPreparing);
     const DataConfig& data = config.data();
@@ -52,7 +56,10 @@ Action SetUpPrepare(CLI::App& app) {
     ChooseThreads(config.train());
     const Tokenizer tokenizer = OpenTokenizer(config);
     const Path prepared = output->empty() ? run.Prepared(data) : Path(*output);
-    for (const PrepareOptions& split : Preparations(data, prepared)) Prepare(split, tokenizer);
+    for (PrepareOptions split : Preparations(data, prepared)) {
+      split.reads_everything = *verify;
+      Prepare(split, tokenizer);
+    }
     return ExitCode::kDone;
   };
 }

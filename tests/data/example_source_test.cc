@@ -164,7 +164,7 @@ SourcePtr MakeCorpus() {
     PrepareCorpus(TrainingPreparation(config, directory), T5());
     return directory;
   }();
-  return CorpusSource::Open(kTrainSplit, SmallConfig(true), T5(), SplitOf(prepared), 3, true);
+  return CorpusSource::Open(kTrainSplit, SmallConfig(true), T5(), SplitOf(prepared), 3);
 }
 
 SourcePtr MakeTable() {

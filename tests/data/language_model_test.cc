@@ -32,7 +32,7 @@ ValidationData Validation(DataConfig::Objective objective) {
 
 // Each group of four documents, with an EOS after each.
 std::vector<Ids> Groups() {
-  const TokenCorpus corpus(SplitOf(PreparedSample(), kValidationSplit), T5(), "text", 4, true);
+  const TokenCorpus corpus(SplitOf(PreparedSample(), kValidationSplit), T5(), "text", 4);
   std::vector<Ids> groups;
   for (int64_t g = 0; g < corpus.group_count(); ++g) {
     const DocumentGroup group = corpus.Group(g);
@@ -151,7 +151,7 @@ TEST(LanguageModels, PackedRowsKeepTheirExamplesApart) {
 
 TEST(PrefixLm, IsCutElsewhereInTheNextEpoch) {
   const auto source = CorpusSource::Open(kTrainSplit, Config(DataConfig::PREFIX_LM), T5(),
-                                         SplitOf(PreparedSample()), 1, true);
+                                         SplitOf(PreparedSample()), 1);
   const auto first = source->Epoch(0), second = source->Epoch(1);
   ASSERT_EQ(first->size(), second->size());
   int64_t same = 0;

@@ -22,7 +22,7 @@ using Ids = std::vector<int32_t>;
 
 // The sample's training corpus itself, to compare with.
 TokenCorpus OpenCorpus(const DataConfig& config, const Path& prepared) {
-  return {SplitOf(prepared), T5(), config.text_field(), config.documents_per_group(), false};
+  return {SplitOf(prepared), T5(), config.text_field(), config.documents_per_group()};
 }
 
 // Tokens of a full segment of 512 inputs.
@@ -390,10 +390,11 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   CorpusIndex index = ReadIndex(copy / "train");
   index.shards[0].digest = ToHex(forged.Commit(&facts));
   WriteIndex(copy / "train", index);
-  EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf(copy), 1);
-            }).find("holds token id 40000, outside the vocabulary of 32100"),
-            std::string::npos);
+  EXPECT_NE(
+      DataErrorOf([&] {
+        TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf(copy), 1).Get(0, 1, 0, 1);
+      }).find("token id 40000 is outside the vocabulary of 32100"),
+      std::string::npos);
 
   DataConfig many_spans = SampleConfig();
   many_spans.set_input_length(4096);

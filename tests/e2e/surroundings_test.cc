@@ -130,6 +130,23 @@ TEST_F(Surroundings, AShardThatIsCutWhileTrainingIsNamed) {
       << outcome.err;
 }
 
+// A disk that returns other bytes than were written.
+TEST_F(Surroundings, AShardThatIsDamagedWhileTrainingIsNamed) {
+  const Arguments train = Pretrain("run", {"train.steps=1000000", "evaluation.every=0"});
+  Program run(scratch_, train);
+  ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 1 || !run.running(); }));
+  const Path shard = scratch_ / "prepared/train/train.jsonl.tokens";
+  const char other = static_cast<char>(ReadWholeFile(shard)[100] ^ 1);
+  File::OpenOwnForWrite(shard).WriteAt(100, std::as_bytes(std::span(&other, 1)));
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(outcome.Says(shard.string() + ": damaged near byte 0: ")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("remove it and prepare the corpus again")) << outcome.err;
+
+  std::filesystem::remove(shard);
+  Train("run", {"train.steps=" + std::to_string(LastLoggedStep("run") + 2)});
+}
+
 // A checkpoint that somebody else made names places of this machine.
 TEST_F(Surroundings, ACheckpointDoesNotChooseWhereEvalWrites) {
   Train("run", {"train.steps=5"});

@@ -1,40 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// A token shard whose digest is right: what is opened is sound, so that no index leads outside.
+// A token shard whose checksums are right: what is opened is sound, so that no index leads outside.
 #include "data/token_shard.h"
-
-#include <algorithm>
-#include <cstring>
 
 #include "fuzz/target.h"
 
 namespace syntra {
 namespace {
 
-// A digest that is wrong is noticed.
+constexpr int64_t kVocabulary = 32100;
+
+// Checksums that are missing or wrong are noticed.
 void CheckIsRefused(std::string_view input) {
   bool refused = false;
   try {
-    const TokenShard shard(InputFile(input, "input.tokens"));
+    TokenShard(InputFile(input, "input.tokens"), kVocabulary).Verify();
   } catch (const Error& error) {
     refused = MayBeRefused(fuzz_token_shard, input, error.code());
   }
   SYNTRA_CHECK(refused);
 }
 
+// The input with right checksums at its end, in place of those that it may have.
+std::string WithChecksums(std::string_view input) {
+  const auto bytes = std::as_bytes(std::span(input));
+  const std::optional<Checksums> own = Checksums::AtEndOf(bytes);
+  const size_t size = own ? own->content().size() : input.size() - input.size() % 8;
+  ChecksumWriter summer;
+  summer.Add(bytes.first(size));
+  const std::vector<std::byte> end = summer.End();
+  std::string file(input.substr(0, size));
+  return file.append(reinterpret_cast<const char*>(end.data()), end.size());
+}
+
 void Run(std::string_view input) {
-  std::string file(input);
-  const size_t covered = file.size() < sizeof(Digest) ? 0 : file.size() - sizeof(Digest);
-  if (covered > 0) {
-    const Digest digest = DigestOf(std::string_view(file).substr(0, covered));
-    std::memcpy(file.data() + covered, digest.data(), digest.size());
-  }
+  const std::string file = WithChecksums(input);
   if (file != input) CheckIsRefused(input);
-  const TokenShard shard(InputFile(file, "input.tokens"));
+  const TokenShard shard(InputFile(file, "input.tokens"), kVocabulary);
+  shard.Verify();
   std::vector<int32_t> tokens(shard.token_count());
   shard.CopyTokens(0, tokens);
-  uint32_t largest = 0;
-  for (const int32_t token : tokens) largest = std::max(largest, static_cast<uint32_t>(token));
-  SYNTRA_CHECK(shard.LargestToken() == largest);
+  for (const int32_t token : tokens) SYNTRA_CHECK(token >= 0 && token < kVocabulary);
   int64_t total = 0;
   for (int64_t i = 0; i < shard.document_count(); ++i) {
     SYNTRA_CHECK(shard.DocumentBegin(i) == total && shard.DocumentLength(i) > 0);
@@ -62,7 +67,7 @@ const Target fuzz_token_shard = {.name = "token_shard",
                                  .refusals = {ExitCode::kData},
                                  .run = Run,
                                  .seeds = Seeds,
-                                 .tokens = {"SYNTOKEN"},
+                                 .tokens = {"SYNTOKEN", "SYNTSUMS"},
                                  .mutations = 3000};
 
 }  // namespace syntra
