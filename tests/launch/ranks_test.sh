@@ -109,6 +109,22 @@ refuses_what_cannot_be_at_once() {
   if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
 }
 
+# Many ranks have more pipes than a process may open by default.
+opens_enough_files() {
+  stand_in mpirun <<'END'
+echo "files: $(ulimit -Sn)"
+END
+  (
+    ulimit -Sn 100
+    ends_here 0 "$SOURCE/launch/ranks" 64 true
+    prints 'files: 320'
+    ulimit -Hn 100
+    ends_here 4 "$SOURCE/launch/ranks" 64 true
+    prints 'error: 64 ranks need 320 open files, but the limit is 100'
+    ends_here 0 "$SOURCE/launch/ranks" 2 true
+  )
+}
+
 # Before there are handlers, the request ends what it is for.
 is_asked_early() {
   local started code=0
@@ -200,6 +216,7 @@ END
 }
 
 refuses_what_cannot_be_at_once
+opens_enough_files
 is_asked_early
 is_stopped_at_once
 builds_where_the_caller_says
