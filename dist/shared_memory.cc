@@ -2,14 +2,15 @@
 #include "dist/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -22,21 +23,25 @@
 namespace syntra {
 namespace {
 
-// Spins while the peers are about to come, then lets others run: ranks may outnumber cores.
-void WaitFor(std::atomic_ref<uint64_t> counter, uint64_t value) {
+// Spins while the peers are about to come, then lets others run, then sleeps: ranks may outnumber
+// cores, and many that look again and again would leave no time to those that compute.
+void WaitWhile(const std::atomic<uint32_t>& word, uint32_t value) {
   for (int spin = 0; spin < 2000; ++spin) {
-    if (counter.load(std::memory_order_acquire) >= value) return;
+    if (word.load(std::memory_order_acquire) != value) return;
     __builtin_ia32_pause();
   }
   const int64_t start = MonotonicNanoseconds();
-  while (counter.load(std::memory_order_acquire) < value) {
+  while (word.load(std::memory_order_acquire) == value) {
     if (MonotonicNanoseconds() - start < 2000000) {
       sched_yield();
     } else {
-      const timespec pause{0, 50000};
-      nanosleep(&pause, nullptr);
+      syscall(SYS_futex, &word, FUTEX_WAIT, value, nullptr, nullptr, 0);
     }
   }
+}
+
+void WakeAll(const std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -54,7 +59,7 @@ bool SharedMemory::Map(const char* name, bool create) {
     reserved = base_ != nullptr;
   }
   if (reserved) {
-    const int header = ReserveInFile(descriptor, rank_ * kPageBytes, kPageBytes);
+    const int header = create ? ReserveInFile(descriptor, 0, kPageBytes) : 0;
     const int body = ReserveInFile(descriptor, slot(rank_) - base_, slot_bytes_);
     reserved = header == 0 && body == 0;
     errno = header ? header : body;
@@ -95,14 +100,15 @@ SharedMemory::~SharedMemory() {
 }
 
 void SharedMemory::Barrier() {
-  ++arrivals_;
-  const auto counter = [&](int rank) {
-    return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base_ + rank * kPageBytes));
-  };
-  counter(rank_).store(arrivals_, std::memory_order_release);
-  for (int peer = 0; peer < ranks_; ++peer) {
-    if (peer != rank_) WaitFor(counter(peer), arrivals_);
+  Meeting& meeting = *reinterpret_cast<Meeting*>(base_);
+  // It does not end before this rank has arrived.
+  const uint32_t number = meeting.number.load(std::memory_order_relaxed);
+  if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < static_cast<uint32_t>(ranks_)) {
+    return WaitWhile(meeting.number, number);
   }
+  meeting.arrived.store(0, std::memory_order_relaxed);
+  meeting.number.store(number + 1, std::memory_order_release);
+  WakeAll(meeting.number);
 }
 
 }  // namespace syntra

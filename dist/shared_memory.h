@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,25 +24,29 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  std::byte* slot(int rank) const { return base_ + ranks_ * kPageBytes + rank * slot_bytes_; }
+  std::byte* slot(int rank) const { return base_ + kPageBytes + rank * slot_bytes_; }
 
   // Returns once all ranks of the host have called it as often as this rank. Orders memory.
   void Barrier();
 
  private:
-  // The shared memory begins with a counter for each rank, each on a page of its own.
+  // The shared memory begins with it, on a page of its own.
+  struct Meeting {
+    alignas(64) std::atomic<uint32_t> arrived;  // ranks, at the present barrier
+    alignas(64) std::atomic<uint32_t> number;   // of barriers that have ended
+  };
+  static_assert(std::atomic<uint32_t>::is_always_lock_free);
   static constexpr size_t kPageBytes = 4096;
 
   SharedMemory(int rank, int ranks, size_t slot_bytes)
       : rank_(rank), ranks_(ranks), slot_bytes_(slot_bytes) {}
-  size_t bytes() const { return ranks_ * (kPageBytes + slot_bytes_); }
+  size_t bytes() const { return kPageBytes + ranks_ * slot_bytes_; }
   bool Map(const char* name, bool create);
 
   int rank_;
   int ranks_;
   size_t slot_bytes_;
   std::byte* base_ = nullptr;
-  uint64_t arrivals_ = 0;
 };
 
 }  // namespace syntra
