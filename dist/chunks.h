@@ -7,8 +7,8 @@
 
 namespace syntra {
 
-// A chunk has a piece of every rank's share: of kChunkBytes in all, but no piece is smaller than a
-// page.
+// A chunk has a piece of every rank's share. The pieces in a rank's slot, and the messages that a
+// rank sends to the hosts at once, are of kChunkBytes in all, but none is smaller than a page.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 inline constexpr int64_t kSmallestPieceBytes = 4096;
 

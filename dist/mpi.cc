@@ -53,6 +53,11 @@ void Sum(std::span<const float* const> sources, float* out, int64_t count) {
   });
 }
 
+// Of a chunk that has a piece for each of `count` ranks or hosts.
+int64_t PieceBytes(int64_t chunk_bytes, int count) {
+  return AlignUp(std::max<int64_t>(chunk_bytes / count, kSmallestPieceBytes));
+}
+
 float* AsFloats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 const float* AsFloats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 
@@ -126,7 +131,7 @@ int MpiCommunicator::FindRanksPerGroup(int wanted) {
 }
 
 void MpiCommunicator::Connect(const MpiOptions& options) {
-  piece_bytes_ = AlignUp(std::max<int64_t>(options.chunk_bytes / size_, kSmallestPieceBytes));
+  piece_bytes_ = PieceBytes(options.chunk_bytes, size_);
   locals_ = FindRanksPerGroup(options.ranks_per_host);
   if (locals_ > 1) {
     SYNTRA_MPI(MPI_Comm_split(world_, rank_ / locals_, rank_, &group_));
@@ -147,8 +152,9 @@ void MpiCommunicator::Connect(const MpiOptions& options) {
   groups_ = size_ / locals_;
   SYNTRA_MPI(MPI_Comm_split(world_, local_, rank_, &peers_));
   if (groups_ > 1) {
-    sent_ = Buffer(groups_ * piece_bytes_, "messages between hosts");
-    received_ = Buffer(groups_ * piece_bytes_, "messages between hosts");
+    message_bytes_ = PieceBytes(options.chunk_bytes, groups_);
+    sent_ = Buffer(groups_ * message_bytes_, "messages between hosts");
+    received_ = Buffer(groups_ * message_bytes_, "messages between hosts");
   }
 }
 
@@ -192,10 +198,10 @@ void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduc
   if (size_ == 1) return;
   const int64_t largest = shares.largest();
   const auto exposed = FindExposed({data, static_cast<size_t>(shares.elements())});
-  // In place a host needs no pieces.
-  const bool whole = exposed && groups_ == 1;
-  const auto piece = static_cast<int64_t>(AlignUp(largest));
-  Chunk chunk{data, shares, 0, whole ? piece : std::min(piece_bytes_, piece), exposed.get()};
+  Chunk chunk{data, shares, 0, static_cast<int64_t>(AlignUp(largest)), exposed.get()};
+  // In place a host needs no pieces; only messages have a limit.
+  if (!exposed) chunk.piece = std::min(chunk.piece, piece_bytes_);
+  if (groups_ > 1) chunk.piece = std::min(chunk.piece, message_bytes_);
   for (; chunk.start < largest; chunk.start += chunk.piece) {
     if (reduce) ReduceChunk(chunk);
     if (gather) GatherChunk(chunk);

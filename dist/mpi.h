@@ -97,11 +97,12 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0, size_ = 1, rank_on_host_ = 0, ranks_on_host_ = 1;
   int local_ = 0, locals_ = 1;  // this rank's place in the group; the group's size
   int groups_ = 1;
-  int64_t piece_bytes_ = 0;
-  int64_t turn_ = 0;  // which of the two buffers the next chunk uses
+  int64_t piece_bytes_ = 0;    // in a slot, at most
+  int64_t message_bytes_ = 0;  // to another group, at most
+  int64_t turn_ = 0;           // which of the two buffers the next chunk uses
   std::unique_ptr<SharedMemory> shared_;
   std::vector<std::weak_ptr<PeerMemory>> exposed_;
-  Buffer sent_, received_;  // one piece for each group
+  Buffer sent_, received_;  // a message for each group
   Buffer staging_;          // of views in a device's memory
 };
 

@@ -57,9 +57,8 @@ double GpuNetwork::ReduceSeconds(const Layout& layout, double bytes) const {
 
 double HostNetwork::Chunks(const Layout& layout, double bytes) const {
   if (layout.nodes == 1) return 1;
-  const auto ranks = static_cast<double>(layout.ranks());
-  const double piece = std::max<double>(chunk_bytes / ranks, kSmallestPieceBytes);
-  return std::ceil(bytes / ranks / piece);
+  const double message = std::max<double>(chunk_bytes / layout.nodes, kSmallestPieceBytes);
+  return std::ceil(bytes / static_cast<double>(layout.ranks()) / message);
 }
 
 double HostNetwork::ExchangeSeconds(const Layout& layout, double bytes, int ways,

@@ -121,13 +121,14 @@ TEST(CollectiveCosts, SharedMemoryIsItsCopies) {
   }
 }
 
-// One before the sum, one before the copies, one at the end. Of two hosts 64 MiB go in chunks of
-// 1 MiB: 64 times a barrier on the way there and one on the way back.
+// One before the sum, one before the copies, one at the end. Of two hosts with two ranks each, a
+// rank's 16 MiB go in messages of 512 KiB: 32 times a barrier on the way there and one on the way
+// back.
 TEST(CollectiveCosts, SharedMemoryHasItsBarriers) {
   const HostNetwork hosts{.inside = {1e-5, INFINITY}, .between = {}};
   EXPECT_NEAR(hosts.AllReduceSeconds({1, 2}, 64 << 20), 3 * 1e-5, 1e-9);
   EXPECT_NEAR(hosts.ReduceScatterSeconds({1, 2}, 64 << 20), 2 * 1e-5, 1e-9);
-  EXPECT_NEAR(hosts.AllReduceSeconds({2, 2}, 64 << 20), (2 * 64 + 1) * 1e-5, 1e-9);
+  EXPECT_NEAR(hosts.AllReduceSeconds({2, 2}, 64 << 20), (2 * 32 + 1) * 1e-5, 1e-9);
 }
 
 }  // namespace
