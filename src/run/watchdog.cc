@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -44,6 +45,8 @@ constexpr double kSlowestFiles = 10e6;
 constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
 // The time for a report on a busy machine, besides the wait for other ranks.
 constexpr double kReportSeconds = 5;
+// Ranks whose reports a summary repeats.
+constexpr size_t kMostReports = 8;
 // Longer than any job, and not too long for clocks to count.
 constexpr double kLongest = 1e9;
 
@@ -367,18 +370,26 @@ Watchdog::ErrorEnd Watchdog::Expire(const Reporter& reporter, const std::string&
   EndHanging(code);
 }
 
-// Writes the reports of all ranks, and which ranks have none: those are the ones to look at.
+// Writes the reports of the ranks, and which ranks have none: those are the ones to look at. The
+// lowest rank with a report does this for all, since each reads as many files as there are ranks.
 void Watchdog::WriteSummary(const Reporter& reporter, int log) {
-  int lowest = reporter.rank;
   std::string lines;
-  std::vector<int> silent;
+  std::vector<int> reported, silent;
   for (int rank = 0; rank < reporter.ranks; ++rank) {
+    const Path report = ReportPath(reporter.directory, rank);
+    if (rank < reporter.rank && Exists(report)) return;
     try {
-      lines += "  " + ReadWholeFile(ReportPath(reporter.directory, rank), 65536);
-      lowest = std::min(lowest, rank);
+      const std::string text = ReadWholeFile(report, 65536);
+      reported.push_back(rank);
+      if (reported.size() <= kMostReports) lines += "  " + text;
     } catch (const Error&) {
       silent.push_back(rank);
     }
+  }
+  if (reported.size() > kMostReports) {
+    lines += fmt::format("  and {}, see {}/hang-rank-*\n",
+                         NameRanks(std::span(reported).subspan(kMostReports), reporter.hosts),
+                         reporter.directory.string());
   }
   if (!silent.empty()) {
     lines += fmt::format(
@@ -392,7 +403,7 @@ void Watchdog::WriteSummary(const Reporter& reporter, int log) {
   }
   const std::string summary = "watchdog: ranks that hang\n" + lines;
   if (log != STDERR_FILENO) WriteAll(log, summary);
-  if (log == STDERR_FILENO || lowest == reporter.rank) PrintIfTaken(summary);
+  PrintIfTaken(summary);
 }
 
 }  // namespace syntra

@@ -263,15 +263,37 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   ranks[1]->Signal(SIGSTOP);
   EXPECT_EQ(ranks[0]->Wait(), 7);
   EXPECT_EQ(ranks[2]->Wait(), 7);
-  for (const char* name : {"rank-0000.log", "rank-0002.log"}) {
-    const std::string log = ReadWholeFile(directory / name);
-    EXPECT_NE(log.find("no report from rank 1 on node2: frozen"), std::string::npos) << log;
-  }
+  const std::string log = ReadWholeFile(directory / "rank-0000.log");
+  EXPECT_NE(log.find("no report from rank 1 on node2: frozen"), std::string::npos) << log;
+  // One summary is enough.
+  const std::string other = ReadWholeFile(directory / "rank-0002.log");
+  EXPECT_EQ(other.find("no report from"), std::string::npos) << other;
   // Its own clock stood still with it: a job that is suspended and goes on is not killed at once.
   SleepSeconds(1);
   ranks[1]->Signal(SIGCONT);
   SleepSeconds(0.3);
   EXPECT_TRUE(ranks[1]->running());
+}
+
+// The summary of many ranks fits on a screen.
+TEST(Watchdog, ManyReportsAreCounted) {
+  const Path directory = ScratchDirectory("watchdog-many");
+  constexpr int kRanks = 64, kFrozen = 17;
+  for (int rank = 1; rank < kRanks; ++rank) {
+    if (rank == kFrozen) continue;
+    ReplaceFileDurably(directory / fmt::format("hang-rank-{:04}", rank),
+                       fmt::format("rank {} hangs\n", rank));
+  }
+  Child child([&](const auto&) {
+    Watchdog watchdog(Short(0.2));
+    watchdog.ReportTo(directory, 0, std::vector<std::string>(kRanks, "node1"));
+    SleepSeconds(kHangSeconds);
+    return 0;
+  });
+  EXPECT_EQ(child.Wait(), 7);
+  const std::string log = ReadWholeFile(directory / "rank-0000.log");
+  EXPECT_NE(log.find("\n  rank 7 hangs\n  and ranks 8-16, 18-63 on node1, see "), log.npos) << log;
+  EXPECT_NE(log.find("\n  no report from rank 17 on node1: frozen"), log.npos) << log;
 }
 
 // No rank is frozen, and still they wait for each other. Two jobs: one on one host, one on two.
