@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "core/buffer.h"
 #include "dist/mpi_check.h"
@@ -46,28 +47,21 @@ void WakeAll(const std::atomic<uint32_t>& word) {
 
 }  // namespace
 
-bool SharedMemory::Map(const char* name, bool create) {
-  const int descriptor = shm_open(name, create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
-  if (descriptor < 0) {
-    Log().warn("cannot open shared memory {}: {}", name, SystemErrorText(errno));
-    return false;
-  }
-  bool reserved = !create || ftruncate(descriptor, bytes()) == 0;
-  if (reserved) {
-    void* address = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (address != MAP_FAILED) base_ = static_cast<std::byte*>(address);
-    reserved = base_ != nullptr;
-  }
-  if (reserved) {
-    const int header = create ? ReserveInFile(descriptor, 0, kPageBytes) : 0;
-    const int body = ReserveInFile(descriptor, slot(rank_) - base_, slot_bytes_);
-    reserved = header == 0 && body == 0;
-    errno = header ? header : body;
-  }
-  if (!reserved)
-    Log().warn("cannot reserve {} bytes of shared memory: {}", bytes(), SystemErrorText(errno));
-  close(descriptor);
-  return reserved;
+int SharedMemory::MapFile(int file, bool create) {
+  if (create && ftruncate(file, bytes()) != 0) return errno;
+  void* address = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (address == MAP_FAILED) return errno;
+  base_ = static_cast<std::byte*>(address);
+  const int problem = create ? ReserveInFile(file, 0, kPageBytes) : 0;
+  return problem ? problem : ReserveInFile(file, slot(rank_) - base_, slot_bytes_);
+}
+
+int SharedMemory::Map(const char* name, bool create) {
+  const int file = shm_open(name, create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
+  if (file < 0) return errno;
+  const int problem = MapFile(file, create);
+  close(file);
+  return problem;
 }
 
 std::unique_ptr<SharedMemory> SharedMemory::Create(MPI_Comm host, size_t slot_bytes) {
@@ -79,20 +73,25 @@ std::unique_ptr<SharedMemory> SharedMemory::Create(MPI_Comm host, size_t slot_by
       new SharedMemory(rank, ranks, AlignUp(slot_bytes, kPageBytes)));
 
   char name[64] = {};
-  int usable = 1;
+  int problem = 0;
   if (rank == 0) {
     snprintf(name, sizeof name, "/syntra-%d-%llx", static_cast<int>(getpid()),
              static_cast<unsigned long long>(MonotonicNanoseconds()));
-    usable = memory->Map(name, true);
+    problem = memory->Map(name, true);
   }
   SYNTRA_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, host));
   // Nobody opens the name before it has its size.
   SYNTRA_MPI(MPI_Barrier(host));
-  if (rank != 0) usable = memory->Map(name, false);
-  SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, host));
+  if (rank != 0) problem = memory->Map(name, false);
+  // Where the first rank cannot make the file, the others only say that there is none (ENOENT, 2).
+  SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &problem, 1, MPI_INT, MPI_MAX, host));
   if (rank == 0) shm_unlink(name);
-  if (!usable) return nullptr;
-  return memory;
+  if (problem == 0) return memory;
+  if (rank == 0) {
+    Log().warn("the {} ranks of {} cannot reserve {} bytes of shared memory: {}", ranks, HostName(),
+               memory->bytes(), SystemErrorText(problem));
+  }
+  return nullptr;
 }
 
 SharedMemory::~SharedMemory() {

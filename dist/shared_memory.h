@@ -17,7 +17,7 @@ namespace syntra {
 
 class SharedMemory {
  public:
-  // Collective over `host`. Null on all ranks, with a warning, if any of them cannot have the
+  // Collective over `host`. Null on all ranks, with one warning, if any of them cannot have the
   // memory.
   static std::unique_ptr<SharedMemory> Create(MPI_Comm host, size_t slot_bytes);
   ~SharedMemory();
@@ -41,7 +41,9 @@ class SharedMemory {
   SharedMemory(int rank, int ranks, size_t slot_bytes)
       : rank_(rank), ranks_(ranks), slot_bytes_(slot_bytes) {}
   size_t bytes() const { return kPageBytes + ranks_ * slot_bytes_; }
-  bool Map(const char* name, bool create);
+  // Return an error number, or 0.
+  int Map(const char* name, bool create);
+  int MapFile(int file, bool create);
 
   int rank_;
   int ranks_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a host compute on cores of their own, and say so.
+// The ranks of a host compute on cores of their own, and say so; they manage without shared memory.
 #include <sched.h>
 
 #include "base/host.h"
@@ -48,6 +48,28 @@ TEST_F(Cores, RanksDivideThoseThatTheyMayUse) {
   // More than one cannot be had from a mask of one.
   const std::string first = all[0].substr(0, all[0].find_first_of(",-"));
   EXPECT_EQ(CpusOfTwo("masked", {.wrapper = {"taskset", "--cpu-list", first}}), std::vector{first});
+}
+
+// Each rank lacks memory for its slot; the first one says it for all.
+TEST_F(Cores, AFullSharedMemoryIsSaidOnce) {
+  if (std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") != 0) {
+    GTEST_SKIP() << "cannot mount a tmpfs here";
+  }
+  // Open MPI's own shared memory stays elsewhere.
+  const std::string own = "OMPI_MCA_btl_vader_backing_directory=" + scratch_.string();
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.steps=3", "train.batch_size=9"}),
+          {.ranks = 3,
+           .environment = {own},
+           .wrapper = {"unshare", "-m", "bash", "-c",
+                       "mount -t tmpfs -o size=1m tmpfs /dev/shm && exec \"$@\"", "bash"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("warning the 3 ranks of " + HostName() + " cannot reserve "))
+      << outcome.err;
+  EXPECT_TRUE(outcome.Says("of shared memory: No space left on device")) << outcome.err;
+  const size_t first = outcome.err.find("of shared memory: ");
+  EXPECT_EQ(outcome.err.find("of shared memory: ", first + 1), std::string::npos) << outcome.err;
+  EXPECT_TRUE(outcome.Says("so they exchange by messages")) << outcome.err;
 }
 
 // What the environment says counts where the configuration says nothing.
