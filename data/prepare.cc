@@ -56,8 +56,11 @@ class Preparation {
     std::vector<PendingTask> elsewhere;
     for (const PendingTask& pending : FinishUnchanged()) {
       const ShardTask& task = tasks_[pending.index];
-      if (is_read_only_ && IsFinishedNow(task)) {
-        Finish(pending.index, false, EntryNow(task));
+      // What a killed process has left beside a shard is removed under its claim.
+      const bool may_be_finished =
+          is_read_only_ || (SaysItIsFinished(task) && !Exists(AsideOf(task.shard)));
+      if (WasMadeMeanwhile(pending) || (may_be_finished && IsFinishedNow(task))) {
+        FinishAsItIs(pending, false, pending.source_time);
       } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(task.shard)) {
         Make(pending, *claim);
       } else {
@@ -65,7 +68,11 @@ class Preparation {
       }
     }
     for (const PendingTask& pending : elsewhere) {
-      Make(pending, WaitForClaim(tasks_[pending.index].shard));
+      if (WasMadeMeanwhile(pending)) {
+        FinishAsItIs(pending, false, pending.source_time);
+      } else {
+        Make(pending, WaitForClaim(tasks_[pending.index].shard));
+      }
     }
     ReportEmpty(result_.index);
     if (!is_read_only_ && result_.index != previous_) {
@@ -98,16 +105,22 @@ class Preparation {
     return EntryOf(ReadShardSummary(task.shard), task.source);
   }
 
+  // `source_time`: SettledTime, before the two files were compared.
+  void FinishAsItIs(const PendingTask& pending, bool built, int64_t source_time) {
+    const ShardTask& task = tasks_[pending.index];
+    IndexEntry entry = EntryNow(task);
+    entry.file_time = SettledTime(task.shard);
+    entry.source_time = source_time;
+    Finish(pending.index, built, std::move(entry));
+  }
+
   void Make(const PendingTask& pending, const ShardClaim& claim) {
     const ShardTask& task = tasks_[pending.index];
     reporter_.SetClaim(&claim);
     const int64_t source_time = SettledTime(task.source);
-    const bool built = !WasMadeMeanwhile(task, pending) && BuildUnlessFinished(task);
-    IndexEntry entry = EntryNow(task);
-    entry.file_time = SettledTime(task.shard);
-    entry.source_time = source_time;
+    const bool built = !WasMadeMeanwhile(pending) && BuildUnlessFinished(task);
     reporter_.SetClaim(nullptr);
-    Finish(pending.index, built, std::move(entry));
+    FinishAsItIs(pending, built, source_time);
   }
 
   // The index of an earlier call for the same tokenizer and settings, or an empty one.
@@ -161,12 +174,18 @@ class Preparation {
 
   // Whether another process has made the shard since this call began, from the corpus file as it is
   // now. It has just compared them, so that this one need not read both.
-  bool WasMadeMeanwhile(const ShardTask& task, const PendingTask& before) const {
+  bool WasMadeMeanwhile(const PendingTask& before) const {
+    const ShardTask& task = tasks_[before.index];
     const int64_t shard_time = ChangeTime(task.shard);
     const bool same_source =
         before.source_time > 0 && ChangeTime(task.source) == before.source_time;
     const bool same_shard = shard_time == 0 || shard_time == before.shard_time;
-    if (options_.keeps_content || !same_source || same_shard) return false;
+    return !options_.keeps_content && same_source && !same_shard && SaysItIsFinished(task);
+  }
+
+  // Whether the shard was made as it should be, from a corpus file of this size, by what it says.
+  bool SaysItIsFinished(const ShardTask& task) const {
+    if (!Exists(task.shard)) return false;
     try {
       const ShardSummary shard = ReadShardSummary(task.shard);
       const auto bytes = static_cast<int64_t>(std::filesystem::file_size(task.source));
@@ -195,8 +214,8 @@ class Preparation {
     }
   }
 
-  // Checks a shard in a directory that this process may only read. It needs no claim, since nothing
-  // can be made there.
+  // Compares a shard with its corpus file. This needs no claim: nothing is made. So all ranks of a
+  // job compare at once, and not one after another.
   bool IsFinishedNow(const ShardTask& task) {
     const ErrorContext context([&] { return "comparing " + task.source.string(); });
     const DigestedSource source = builder_.DigestNow(task.source);

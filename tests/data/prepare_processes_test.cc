@@ -126,6 +126,20 @@ TEST(Prepare, ComparingIsProgress) {
   EXPECT_EQ(compared, (std::vector<int64_t>{1, 2, 2}));  // the source, the shard, the end
 }
 
+// All ranks of a job can compare a shard at once.
+TEST(Prepare, ComparingNeedsNoClaim) {
+  PrepareOptions options = OptionsFor(WriteCorpus("compare_claimed", 1));
+  PrepareCorpus(options, T5());  // whose files are too young for the index
+  const auto claim = ShardClaim::Try(options.directory / "c-00000-of-00001.json.gz.tokens");
+  ASSERT_TRUE(claim);
+  struct Waits {};
+  int calls = 0;
+  options.on_progress = [&](const PrepareProgress&) {
+    if (++calls == 100) throw Waits();
+  };
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+}
+
 // A process that waits for another's shard can tell whether that one still works.
 TEST(Prepare, WaitingShowsThatTheHolderWorks) {
   const Path corpus = WriteCorpus("prepare-holder", 1);
