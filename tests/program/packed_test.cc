@@ -118,7 +118,8 @@ TEST_P(Packed, WeightsAreSharedByProductsOfAnyRows) {
   Run(*few, "x");
   EXPECT_EQ(weights_.bytes(), bytes);
   Run(*many, "x");
-  EXPECT_EQ(weights_.bytes(), bytes);
+  // With AMX oneDNN has wider panels for many rows of the narrowest weights.
+  EXPECT_LT(weights_.bytes(), bytes + bytes / 8);
 }
 
 TEST_P(Packed, WeightsThatChangedArePackedAgain) {
