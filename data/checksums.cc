@@ -77,18 +77,13 @@ std::optional<Checksums> Checksums::AtEndOf(std::span<const std::byte> file) {
                    {reinterpret_cast<const uint64_t*>(checksums.data()), blocks});
 }
 
-std::pair<size_t, size_t> Checksums::BlocksOf(size_t begin, size_t end) const {
+std::optional<size_t> Checksums::FirstDamaged(size_t begin, size_t end) const {
   SYNTRA_CHECK(begin <= end && end <= content_.size(), "bytes [{}, {}) of {}", begin, end,
                content_.size());
-  return {begin / kChecksumBlock * kChecksumBlock,
-          std::min(DivideUp(end, kChecksumBlock) * kChecksumBlock, content_.size())};
-}
-
-std::optional<size_t> Checksums::FirstDamaged(size_t begin, size_t end) const {
-  const auto [first, last] = BlocksOf(begin, end);
-  for (size_t at = first; at < last; at += kChecksumBlock) {
-    const auto block = content_.subspan(at, std::min(kChecksumBlock, last - at));
-    if (ShortDigestOf(block) != checksums_[at / kChecksumBlock]) return at;
+  for (size_t block = begin / kChecksumBlock; block * kChecksumBlock < end; ++block) {
+    const size_t at = block * kChecksumBlock;
+    const auto bytes = content_.subspan(at, std::min(kChecksumBlock, content_.size() - at));
+    if (ShortDigestOf(bytes) != checksums_[block]) return at;
   }
   return std::nullopt;
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace syntra {
@@ -38,9 +37,8 @@ class Checksums {
 
   // The bytes before the checksums.
   std::span<const std::byte> content() const { return content_; }
-  // Bytes [begin, end) of the content, extended to whole blocks.
-  std::pair<size_t, size_t> BlocksOf(size_t begin, size_t end) const;
-  // The first block that is damaged, of those of bytes [begin, end), by its first byte.
+  // The first block that is damaged, of those in which bytes [begin, end) of the content lie, by
+  // its first byte.
   std::optional<size_t> FirstDamaged(size_t begin, size_t end) const;
 
  private:

@@ -56,10 +56,7 @@ class Preparation {
     std::vector<PendingTask> elsewhere;
     for (const PendingTask& pending : FinishUnchanged()) {
       const ShardTask& task = tasks_[pending.index];
-      // What a killed process has left beside a shard is removed under its claim.
-      const bool may_be_finished =
-          is_read_only_ || (SaysItIsFinished(task) && !Exists(AsideOf(task.shard)));
-      if (WasMadeMeanwhile(pending) || (may_be_finished && IsFinishedNow(task))) {
+      if (WasMadeMeanwhile(pending) || IsFinishedNow(task)) {
         FinishAsItIs(pending, false, pending.source_time);
       } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(task.shard)) {
         Make(pending, *claim);
@@ -217,6 +214,9 @@ class Preparation {
   // Compares a shard with its corpus file. This needs no claim: nothing is made. So all ranks of a
   // job compare at once, and not one after another.
   bool IsFinishedNow(const ShardTask& task) {
+    // What a killed process has left beside a shard is removed under its claim.
+    const bool needs_claim = !SaysItIsFinished(task) || Exists(AsideOf(task.shard));
+    if (needs_claim && !is_read_only_) return false;
     const ErrorContext context([&] { return "comparing " + task.source.string(); });
     const DigestedSource source = builder_.DigestNow(task.source);
     std::optional<Digest> content;

@@ -257,9 +257,9 @@ std::pair<size_t, size_t> TokenShard::BytesOf(int64_t begin, int64_t count) cons
 }
 
 void TokenShard::Prefetch(int64_t begin, int64_t count) const {
+  // Whole pages are read, so the rest of the blocks comes with them.
   const auto [first, last] = BytesOf(begin, count);
-  const auto [first_read, last_read] = checksums_->BlocksOf(first, last);
-  map_.Prefetch(first_read, last_read);
+  map_.Prefetch(first, last);
 }
 
 void TokenShard::CopyTokens(int64_t begin, std::span<int32_t> out) const {

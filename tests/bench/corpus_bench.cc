@@ -11,7 +11,6 @@
 
 #include "configs/schema/config.pb.h"
 #include "core/random.h"
-#include "core/thread.h"
 #include "data/corpus_source.h"
 #include "data/training_data.h"
 #include "tests/bench/timed_lines.h"
@@ -48,9 +47,10 @@ double ReadMegabytes() {
 
 void MakeShard(const Path& source, const Path& shard, const Tokenizer& tokenizer) {
   if (Exists(shard)) return;
-  ReplaceFileDurably(source, source.filename().string());
+  const std::string text = source.filename().string();
+  ReplaceFileDurably(source, text);
   TokenShardWriter writer(shard, tokenizer.vocabulary_size());
-  const RandomKey key = DeriveKey(1, source.filename().string());
+  const RandomKey key = DeriveKey(1, text);
   std::vector<int32_t> document;
   for (int64_t made = 0, i = 0; made < kShardTokens; made += std::ssize(document), ++i) {
     const auto random = RandomAt(key, i);
@@ -60,7 +60,6 @@ void MakeShard(const Path& source, const Path& shard, const Tokenizer& tokenizer
     }
     writer.AddDocument(document);
   }
-  const std::string text = ReadWholeFile(source);
   ShardFacts facts{.source_bytes = text.size(),
                    .source = DigestOf(text),
                    .tokenizer = tokenizer.digest(),
@@ -97,17 +96,16 @@ void Run(const Options& options) {
   const auto open = [&] {
     return TrainingData::Open(config, SeparateRows(), tokenizer, prepared, /*seed=*/1);
   };
+  std::optional<TrainingData> data;
+  Evict(train);
   for (const char* state : {"not in memory", "in memory"}) {
-    if (state == std::string("not in memory")) Evict(train);
-    std::optional<TrainingData> data;
-    Time(fmt::format("open, {}", state), [&] { data.emplace(open()); });
     data.reset();
+    Time(fmt::format("open, {}", state), [&] { data.emplace(open()); });
   }
-  const TrainingData data = open();
   Evict(train);
   for (const char* state : {"not in memory", "in memory"}) {
     Time(fmt::format("{} batches, {}", kBatches, state), [&] {
-      for (int64_t step = 0; step < kBatches; ++step) data.Get(step, kBatchRows, 0, kBatchRows);
+      for (int64_t step = 0; step < kBatches; ++step) data->Get(step, kBatchRows, 0, kBatchRows);
     });
   }
   PrintLine(PeakMemory());
