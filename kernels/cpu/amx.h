@@ -8,15 +8,42 @@
 #include <cstdint>
 
 #include "kernels/cpu/pack.h"
+#include "kernels/gemm_problem.h"
 
 namespace syntra {
 
-// Configures the calling thread's tiles for products of blocks while it is alive. These objects do
-// not nest, and need AmxMultipliesBFloat16 (processor.h).
+// How sums become elements of C (gemm_problem.h).
+struct TileResult {
+  DType type = DType::kF32;
+  float alpha = 1.0f;
+  bool accumulate = false;
+  Epilogue epilogue = Epilogue::kNone;
+};
+
+// A block of C and, for epilogues with a mask, of that (kernels/bit_mask.h).
+struct TileBlock {
+  std::byte* c = nullptr;
+  int64_t next_row = 0;
+  std::byte* mask = nullptr;
+  int64_t next_mask_row = 0;
+};
+
+// Rows as long as A's that are needed soon, and are fetched into the second-level cache.
+struct TileAhead {
+  const std::byte* first = nullptr;
+  int64_t next_row = 0, rows = 0;
+};
+
+// Multiplies blocks on the calling thread, whose tiles it configures while it is alive. A block's
+// sums are stored in C while the next block is multiplied, because instructions on tiles leave a
+// core's other units idle; those of the last block when the object is configured again or
+// destroyed. These objects do not nest, and need AmxMultipliesBFloat16 (processor.h).
 class AmxTiles {
  public:
   // `rows` of C's blocks: 1 to kBlockRows.
-  explicit AmxTiles(int64_t rows = kBlockRows) { Configure(rows); }
+  explicit AmxTiles(const TileResult& result = {}, int64_t rows = kBlockRows) : result_(result) {
+    Configure(rows);
+  }
   ~AmxTiles();
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
@@ -37,18 +64,36 @@ class AmxTiles {
       return {panel + row * kSquareRowBytes, kSquareRowBytes, kSquareBytes, kBlockBytes};
     }
   };
-
-  // C (+)= A B for a block of C, whose rows are `stride` elements apart. B is half a panel in rows
-  // (pack.h). `words`, a multiple of 16: the length of A's rows.
-  void Multiply(const Rows& a, const std::byte* b, int64_t words, float* c, int64_t stride,
-                bool accumulate) const;
+  // C = A B for a block of C. B is half a panel in rows (pack.h). `words`, a multiple of 16: the
+  // length of A's rows. The operands may change once this returns, C must not.
+  void Multiply(const Rows& a, const std::byte* b, int64_t words, const TileBlock& c,
+                const TileAhead& ahead = {});
 
   // Multiplies `rounds` times without memory, to measure the processor's peak.
   static constexpr double kRoundFlops = 4 * 2.0 * 16 * 16 * 32;
   void MultiplyInRegisters(int64_t rounds) const;
 
  private:
-  bool lower_ = false;  // whether blocks have more than 16 rows
+  using Sums = float[kBlockRows * kBlockColumns];
+  // Where a block's sums go, and whether they are added to what is there.
+  struct Target {
+    std::byte* first;
+    int64_t next_row;  // bytes
+    bool adds;
+  };
+
+  template <bool kLower>
+  void MultiplyBlock(const Rows& a, const std::byte* b, int64_t words, const TileBlock& c,
+                     const TileAhead& ahead, const Target& to) const;
+  void StoreLastRows(int64_t begin, int64_t end) const;
+  void StoreLast();
+
+  TileResult result_;
+  int64_t rows_ = 0;
+  // The block whose sums are not yet stored, if it has an address, and the index of its sums.
+  TileBlock last_;
+  int last_sums_ = 0;
+  alignas(64) Sums sums_[2];
 };
 
 }  // namespace syntra

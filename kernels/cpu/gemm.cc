@@ -116,13 +116,15 @@ class Product {
  public:
   Product(Runner library, size_t scratch)
       : multiplier_(std::move(library)), workspace_bytes_(AlignUp(scratch)) {}
+  // `packs_b`: whether each run packs B.
   Product(const TileGemm& tiles, bool packs_b)
       : multiplier_(tiles),
         packed_bytes_(packs_b ? AlignUp(tiles.packed_bytes()) : 0),
         workspace_bytes_(packed_bytes_ + AlignUp(tiles.workspace_bytes())) {}
 
   size_t workspace_bytes() const { return workspace_bytes_; }
-  void Run(const void* a, const void* b, void* c, std::byte* workspace) const {
+  // `mask`: of our own products only.
+  void Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask) const {
     if (const auto* library = std::get_if<Runner>(&multiplier_)) {
       return library->Run({a, b, c, workspace});
     }
@@ -132,7 +134,7 @@ class Product {
       tiles.Pack(b, workspace);
       packed = workspace;
     }
-    tiles.Run(a, packed, c, workspace + packed_bytes_);
+    tiles.Run(a, packed, c, workspace + packed_bytes_, mask);
   }
 
  private:
@@ -163,11 +165,9 @@ struct Column {
   }
 };
 
-// Whether a transposed A is turned back first. Our own product takes it as it is.
-bool TurnsA(const GemmProblem& product, GemmThreads threads) {
-  if (!product.transpose_a) return false;
-  const bool is_own = threads == GemmThreads::kCaller && TileGemm::Covers(product);
-  return product.m == 1 || (product.ab == DType::kBF16 && !is_own);
+// Whether a transposed A is turned back first.
+bool TurnsA(const GemmProblem& product) {
+  return product.transpose_a && (product.m == 1 || product.ab == DType::kBF16);
 }
 
 // How many bands of a product with an epilogue are small enough for a core's cache.
@@ -189,13 +189,13 @@ int64_t BandCount(const GemmProblem& whole, GemmThreads threads, bool turned) {
   return 1;
 }
 
-// How a product is run. In bf16 the library gets a transposed A turned back, which costs less than
-// it loses on it; in f32 it costs more. A product on the whole pool is then split into bands
-// of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
-// sequential plan. In bf16 this is 2 % faster than the library's own split, in f32 as fast. If
-// there is only one band, the library splits it. Epilogues follow band by band, while a band's
-// results are in a cache: so they cost less than a pass of their own. The library could do a ReLU,
-// but turns NaN into 0.
+// How a product is run. Our own takes the whole of it. In bf16 the library gets a transposed A
+// turned back, which costs less than it loses on it; in f32 it costs more. A product on the whole
+// pool is then split into bands of rows, a few for each thread so that a slow thread delays no
+// other one. Each band runs with a sequential plan. In bf16 this is 2 % faster than the library's
+// own split, in f32 as fast. If there is only one band, the library splits it. Epilogues follow
+// band by band, while a band's results are in a cache: so they cost less than a pass of their own.
+// The library could do a ReLU, but turns NaN into 0.
 //
 // Vectors are dense: oneDNN 3.7 computes wrong ones if C is a column of a wider matrix, or if A is
 // and there is one row of C.
@@ -210,10 +210,14 @@ struct Bands {
   std::optional<Column> column;
   size_t column_bytes = 0;
 
+  // For our own product.
+  explicit Bands(const GemmProblem& whole)
+      : problem(whole), epilogue(Epilogue::kNone), threads(GemmThreads::kCaller) {}
+  // For the library's.
   Bands(const GemmProblem& whole, GemmThreads requested)
       : problem(whole), epilogue(whole.epilogue) {
     problem.epilogue = Epilogue::kNone;
-    const bool turned = TurnsA(problem, requested);
+    const bool turned = TurnsA(problem);
     count = BandCount(whole, requested, turned);
     threads = count > 1 ? GemmThreads::kCaller : requested;
     problem.m = whole.m / count;
@@ -235,11 +239,6 @@ struct Bands {
     turned_bytes = AlignUp(problem.m * whole.k * SizeOf(whole.ab));
     problem.transpose_a = false;
     problem.a_stride = 0;
-  }
-
-  // Whether the product is our own. Where bands share a packed B, the library's is as fast.
-  bool tiles() const {
-    return threads == GemmThreads::kCaller && count == 1 && TileGemm::Covers(problem);
   }
 
   // If A is transposed, k is long and there are fewer blocks of 64 columns than threads, the
@@ -265,7 +264,7 @@ struct Bands {
       const std::byte* rows = left + i * a_bytes;
       std::byte* to = result + i * c_bytes;
       if (turn) Transpose(*turn, rows, turned);
-      product.Run(turn ? turned : rows, b, column ? dense : to, dense + column_bytes);
+      product.Run(turn ? turned : rows, b, column ? dense : to, dense + column_bytes, mask);
       if (column) column->Store(reinterpret_cast<const float*>(dense), to);
       if (epilogue != Epilogue::kNone) Finish(i, result, static_cast<std::byte*>(mask));
     });
@@ -347,6 +346,10 @@ Runner MatmulRunner(const dnnl::matmul::primitive_desc& desc, int planned, GemmT
            {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}}};
 }
 
+TileGemm TilesOf(const GemmProblem& p, GemmThreads threads) {
+  return {p, threads == GemmThreads::kPool ? ThreadCount() : 1};
+}
+
 }  // namespace
 
 struct Gemm::Plan {
@@ -361,11 +364,11 @@ Gemm::~Gemm() = default;
 
 Gemm::Gemm(const GemmProblem& p, GemmThreads threads) try {
   const ShortageGuard guard("oneDNN");
-  const Bands bands(p, threads);
-  if (bands.tiles()) {
-    plan_ = std::make_unique<Plan>(Plan{bands, {TileGemm(bands.problem), /*packs_b=*/true}});
+  if (threads == GemmThreads::kCaller && TileGemm::Covers(p)) {
+    plan_ = std::make_unique<Plan>(Plan{Bands(p), {TilesOf(p, threads), /*packs_b=*/true}});
     return;
   }
+  const Bands bands(p, threads);
   const dnnl::matmul::primitive_desc desc = Describe(
       bands.problem, MatrixDesc(p.k, p.n, p.ab, p.transpose_b, p.b_stride), bands.plan_threads());
   plan_ = std::make_unique<Plan>(Plan{bands,
@@ -500,15 +503,15 @@ PackedGemm::~PackedGemm() = default;
 PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads,
                        std::span<const int64_t> parts) try {
   const ShortageGuard guard("oneDNN");
-  const Bands bands(p, threads);
-  if (bands.tiles()) {
+  if (TileGemm::Covers(p)) {
     if (const auto packer = Packer::Own(p, stored_b, parts)) {
-      const TileGemm tiles(bands.problem);
+      const TileGemm tiles = TilesOf(p, threads);
       plan_ = std::make_unique<Plan>(
-          Plan{bands, tiles.packed_bytes(), *packer, {tiles, /*packs_b=*/false}});
+          Plan{Bands(p), tiles.packed_bytes(), *packer, {tiles, /*packs_b=*/false}});
       return;
     }
   }
+  const Bands bands(p, threads);
   const dnnl::matmul::primitive_desc product = Describe(
       bands.problem, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, bands.plan_threads());
   plan_ = std::make_unique<Plan>(Plan{bands,

@@ -28,8 +28,8 @@ bool AmxMultipliesBFloat16() {
 #if defined(__linux__)
   // Linux gives the registers of tiles to a process that asks for them.
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
-  static const bool permitted =
-      kProcessor.amx_bf16 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  static const bool permitted = kProcessor.amx_bf16 && kProcessor.avx512_bf16 &&
+                                syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return permitted;
 #else
   return false;

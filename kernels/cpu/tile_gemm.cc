@@ -1,77 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panel by panel of B, which stays in a core's cache while all blocks of rows meet it. A block that
-// is stored in f32 as it is goes from the tiles to C, others through a buffer.
+// C is computed in parts as wide as the columns of B that stay in a core's second-level cache. In
+// a part, 32 rows of A after the other stay in the first-level cache while all these columns meet
+// them, and the next 32 rows are fetched. Neighbouring parts have the same columns.
 #include "kernels/cpu/tile_gemm.h"
 
 #include <algorithm>
 
-#include "core/simd_targets.h"
+#include "base/divide.h"
+#include "core/thread.h"
+#include "kernels/bit_mask.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/pack.h"
 #include "kernels/cpu/processor.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/tile_gemm.cc"
-#include "hwy/foreach_target.h"
-#include "kernels/cpu/pack.h"
-#include "kernels/cpu/simd-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace syntra {
-namespace HWY_NAMESPACE {
-
-// A row of a block of C.
-template <typename T>
-HWY_INLINE void StoreRow(FloatVector left, FloatVector right, T* c) {
-#if SYNTRA_AVX512
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    if (kProcessor.avx512_bf16) {
-      FloatVector both;
-      asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both.raw) : "v"(right.raw), "v"(left.raw));
-      return Store(both, reinterpret_cast<float*>(c), Whole());
-    }
-  }
-#endif
-  Store(left, c, Whole());
-  Store(right, c + hn::Lanes(FloatTag()), Whole());
-}
-
-// Stores sums, whose rows are dense, to C.
-template <typename T>
-void StoreRows(const float* sums, int64_t rows, const GemmProblem& p, int64_t stride, T* c) {
-  const FloatTag d;
-  constexpr int64_t kColumns = AmxTiles::kBlockColumns;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const FloatVector alpha = hn::Set(d, p.alpha);
-  const auto finish = [&](FloatVector sum, const T* before) {
-    if (p.alpha != 1.0f) sum = hn::Mul(alpha, sum);
-    if (p.accumulate) sum = hn::Add(sum, Load(before, Whole()));
-    return sum;
-  };
-  for (int64_t row = 0; row < rows; ++row, sums += kColumns, c += stride) {
-    for (int64_t i = 0; i < kColumns; i += 2 * lanes) {
-      const int64_t next = i + lanes;
-      const FloatVector left = finish(Load(sums + i, Whole()), c + i);
-      StoreRow(left, finish(Load(sums + next, Whole()), c + next), c + i);
-    }
-  }
-}
-
-void StoreBlock(const float* sums, int64_t rows, const GemmProblem& p, int64_t stride, void* c) {
-  WithActivation(
-      p.c, [&](auto type) { StoreRows(sums, rows, p, stride, static_cast<decltype(type)*>(c)); });
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace syntra
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace syntra {
 namespace {
 
-HWY_EXPORT(StoreBlock);
-
 constexpr int64_t kBlockRows = AmxTiles::kBlockRows, kBlockColumns = AmxTiles::kBlockColumns;
+// Of B at once: half of the second-level cache of the processors that have AMX.
+constexpr int64_t kCachedBytes = 1 << 20;
 
 PanelPacking PackingOfB(const GemmProblem& p) {
   return {.k = p.k,
@@ -97,11 +44,29 @@ PanelPacking PackingOfA(const GemmProblem& p) {
 }  // namespace
 
 bool TileGemm::Covers(const GemmProblem& p) {
-  if (p.ab != DType::kBF16 || p.epilogue != Epilogue::kNone || !CanPack(PackingOfB(p)) ||
-      !AmxMultipliesBFloat16()) {
-    return false;
-  }
+  if (p.ab != DType::kBF16 || !CanPack(PackingOfB(p)) || !AmxMultipliesBFloat16()) return false;
+  if (p.epilogue != Epilogue::kNone && p.n % kMaskRowBits != 0) return false;
   return p.transpose_a ? CanPack(PackingOfA(p)) : p.k % (kBlockWords * RowsPerWord(p.ab)) == 0;
+}
+
+// With several threads the parts are small enough that none waits long for another.
+TileGemm::TileGemm(const GemmProblem& problem, int threads)
+    : problem_(problem), is_shared_(threads > 1), part_rows_(problem.m) {
+  constexpr int64_t kMostRows = 128, kPartsOfThread = 8;
+  const auto halve = [](int64_t& count, int64_t unit) {
+    count = static_cast<int64_t>(AlignUp(count / 2, unit));
+  };
+  part_columns_ =
+      std::clamp(kCachedBytes / (words() * kPanelRowBytes), int64_t{1}, problem.n / kPanelColumns) *
+      kPanelColumns;
+  if (!is_shared_) return;
+  part_rows_ = std::min(kMostRows, static_cast<int64_t>(AlignUp(problem.m, kBlockRows)));
+  const auto too_few = [&] {
+    return DivideUp(problem.m, part_rows_) * DivideUp(problem.n, part_columns_) <
+           threads * kPartsOfThread;
+  };
+  while (part_rows_ > kBlockRows && too_few()) halve(part_rows_, kBlockRows);
+  while (part_columns_ > kPanelColumns && too_few()) halve(part_columns_, kPanelColumns);
 }
 
 int64_t TileGemm::words() const { return PackedWords(PackingOfB(problem_)); }
@@ -116,47 +81,68 @@ size_t TileGemm::workspace_bytes() const {
   return problem_.transpose_a ? PackedBytes(PackingOfA(problem_)) : 0;
 }
 
-void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const {
+void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,
+                   void* mask) const {
+  const GemmProblem& p = problem_;
+  if (p.transpose_a) {
+    syntra::Pack(PackingOfA(p), a, workspace);
+    a = workspace;
+  }
+  const Operands operands{static_cast<const std::byte*>(a), packed, static_cast<std::byte*>(c),
+                          static_cast<std::byte*>(mask)};
+  const int64_t bands = DivideUp(p.m, part_rows_), count = bands * DivideUp(p.n, part_columns_);
+  const auto multiply = [&](int64_t i) {
+    const int64_t row = i % bands * part_rows_, column = i / bands * part_columns_;
+    Multiply(operands,
+             {row, std::min(part_rows_, p.m - row), column, std::min(part_columns_, p.n - column)});
+  };
+  if (is_shared_) {
+    ParallelTasks(count, multiply);
+  } else {
+    for (int64_t i = 0; i < count; ++i) multiply(i);
+  }
+}
+
+void TileGemm::Multiply(const Operands& operands, const Part& part) const {
   const GemmProblem& p = problem_;
   const int64_t panel_bytes = words() * kPanelRowBytes;
   const int64_t a_row = 2 * (p.a_stride > 0 ? p.a_stride : p.k);
-  const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
-  if (p.transpose_a) syntra::Pack(PackingOfA(p), a, workspace);
+  const auto element = static_cast<int64_t>(SizeOf(p.c));
+  const int64_t c_row = element * (p.c_stride > 0 ? p.c_stride : p.n);
+  const int64_t mask_row = MaskStride(p.n);
   const auto rows_at = [&](int64_t row) -> AmxTiles::Rows {
     if (p.transpose_a) {
-      return AmxTiles::Rows::OfPanel(workspace + row / kPanelColumns * panel_bytes,
+      return AmxTiles::Rows::OfPanel(operands.a + row / kPanelColumns * panel_bytes,
                                      row % kPanelColumns);
     }
-    return {static_cast<const std::byte*>(a) + row * a_row, a_row, kBlockWords * a_row,
-            kBlockWords * kWordBytes};
+    return {operands.a + row * a_row, a_row, kBlockWords * a_row, kBlockWords * kWordBytes};
   };
-  const bool as_it_is = p.c == DType::kF32 && p.alpha == 1.0f;
-  const auto element = static_cast<int64_t>(SizeOf(p.c));
-  HWY_ALIGN float sums[kBlockRows * kBlockColumns];
-  AmxTiles tiles;
-  const auto multiply = [&](int64_t row, int64_t column) {
-    const std::byte* panel = packed + column / kPanelColumns * panel_bytes;
-    const std::byte* b = panel + column % kPanelColumns * kWordBytes;
-    auto* to = static_cast<std::byte*>(c) + (row * c_stride + column) * element;
-    if (as_it_is) {
-      tiles.Multiply(rows_at(row), b, words(), reinterpret_cast<float*>(to), c_stride,
-                     p.accumulate);
-      return;
-    }
-    tiles.Multiply(rows_at(row), b, words(), sums, kBlockColumns, false);
-    HWY_DYNAMIC_DISPATCH(StoreBlock)(sums, std::min(kBlockRows, p.m - row), p, c_stride, to);
+  const auto columns_at = [&](int64_t column) {
+    return operands.packed + column / kPanelColumns * panel_bytes +
+           column % kPanelColumns * kWordBytes;
   };
-  const int64_t whole = p.m / kBlockRows * kBlockRows;
-  for (int64_t panel = 0; panel < p.n; panel += kPanelColumns) {
-    for (int64_t row = 0; row < whole; row += kBlockRows) {
-      multiply(row, panel);
-      multiply(row, panel + kBlockColumns);
+  const auto block_at = [&](int64_t row, int64_t column) -> TileBlock {
+    std::byte* mask = operands.mask;
+    if (mask != nullptr) mask += row * mask_row + column / 8;
+    return {operands.c + row * c_row + column * element, c_row, mask, mask_row};
+  };
+  const int64_t end = part.row + part.rows, blocks = part.columns / kBlockColumns;
+  // The part of the rows below that is fetched with block `block` of a row of blocks.
+  const auto ahead = [&](int64_t row, int64_t block) -> TileAhead {
+    const int64_t next = row + kBlockRows, rows = std::min(kBlockRows, p.m - next);
+    if (p.transpose_a || rows <= 0) return {};
+    const int64_t first = rows * block / blocks;
+    return {operands.a + (next + first) * a_row, a_row, rows * (block + 1) / blocks - first};
+  };
+  AmxTiles tiles({p.c, p.alpha, p.accumulate, p.epilogue}, std::min(kBlockRows, part.rows));
+  for (int64_t row = part.row; row < end; row += kBlockRows) {
+    if (row > part.row && end - row < kBlockRows) tiles.Configure(end - row);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t column = part.column + block * kBlockColumns;
+      tiles.Multiply(rows_at(row), columns_at(column), words(), block_at(row, column),
+                     ahead(row, block));
     }
   }
-  if (whole == p.m) return;
-  tiles.Configure(p.m - whole);
-  for (int64_t column = 0; column < p.n; column += kBlockColumns) multiply(whole, column);
 }
 
 }  // namespace syntra
-#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bf16 by AMX on the calling thread: C = alpha op(A) B (+ C) with a packed B (pack.h).
-// A is read where it is or, if it is transposed, packed too.
+// Products of bf16 by AMX: C = alpha op(A) B (+ C), or an epilogue of that, with a packed B
+// (pack.h). A is read where it is or, if it is transposed, packed too. C does not depend on the
+// number of threads.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +13,37 @@ namespace syntra {
 class TileGemm {
  public:
   // Whether this processor has a kernel for the product: whole panels of B and, if A is transposed,
-  // of A; else rows of A of whole blocks; no epilogue.
+  // of A; else rows of A of whole blocks; rows of masks without padding.
   static bool Covers(const GemmProblem& problem);
 
-  explicit TileGemm(const GemmProblem& problem) : problem_(problem) {}
+  // `threads`: how many share the product; with more than one, run it outside parallel regions.
+  TileGemm(const GemmProblem& problem, int threads);
 
   // The size of the packed B that Pack makes of a B of the problem's type.
   size_t packed_bytes() const;
   void Pack(const void* b, std::byte* packed) const;
 
   size_t workspace_bytes() const;
-  void Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const;
+  // `mask`: as in Gemm::Run.
+  void Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,
+           void* mask = nullptr) const;
 
  private:
+  struct Operands {
+    const std::byte *a, *packed;
+    std::byte *c, *mask;
+  };
+  // A part of C that a thread multiplies at once.
+  struct Part {
+    int64_t row, rows, column, columns;
+  };
+
   int64_t words() const;
+  void Multiply(const Operands& operands, const Part& part) const;
 
   GemmProblem problem_;
+  bool is_shared_;
+  int64_t part_rows_, part_columns_;  // at most
 };
 
 }  // namespace syntra

@@ -186,12 +186,15 @@ struct Source {
 };
 
 // 64 rows and columns of C by AMX. A is a panel in squares, B one in rows.
-void SquareOfTiles(const AmxTiles& tiles, const std::byte* a, const std::byte* b, int64_t words,
-                   float* c, int64_t stride, bool accumulate) {
+void SquareOfTiles(AmxTiles& tiles, const std::byte* a, const std::byte* b, int64_t words, float* c,
+                   int64_t stride) {
+  const auto block_at = [&](int64_t row, int64_t column) -> TileBlock {
+    return {reinterpret_cast<std::byte*>(c + row * stride + column), stride * kWordBytes};
+  };
   for (int64_t row = 0; row < kPanelColumns; row += AmxTiles::kBlockRows) {
     for (int64_t column = 0; column < kPanelColumns; column += AmxTiles::kBlockColumns) {
       tiles.Multiply(AmxTiles::Rows::OfPanel(a, row), b + column * kWordBytes, words,
-                     c + row * stride + column, stride, accumulate);
+                     block_at(row, column));
     }
   }
 }
@@ -242,20 +245,20 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
   const bool wide_b = b_.panels() >= a_.panels();
   const Source &wide = wide_b ? right : left, &narrow = wide_b ? left : right;
   const int64_t wide_panels = wide.operand.panels(), narrow_panels = narrow.operand.panels();
+  const auto accumulates = [&](Range words) { return accumulate_ || words.begin > 0; };
   // A panel of each operand makes a square of C.
-  const auto multiply = [&](const std::optional<AmxTiles>& tiles, int64_t row,
-                            const std::byte* rows, int64_t column, const std::byte* columns,
-                            Range words) {
+  const auto multiply = [&](std::optional<AmxTiles>& tiles, int64_t row, const std::byte* rows,
+                            int64_t column, const std::byte* columns, Range words) {
     const Panel right_panel = PanelOf(b_, column);
     const int64_t stride = b_.parts[right_panel.part];
     float* square = static_cast<float*>(c[right_panel.part]) + row * kPanelColumns * stride +
                     right_panel.column;
-    const bool accumulate = accumulate_ || words.begin > 0;
     const int64_t packed = packed_words(words.count);
     if (tiles) {
-      SquareOfTiles(*tiles, rows, columns, packed, square, stride, accumulate);
+      SquareOfTiles(*tiles, rows, columns, packed, square, stride);
     } else {
-      HWY_DYNAMIC_DISPATCH(Square)(type_, rows, columns, packed, square, stride, accumulate);
+      HWY_DYNAMIC_DISPATCH(Square)
+      (type_, rows, columns, packed, square, stride, accumulates(words));
     }
   };
   ForEachRange(words_, kMostWords, [&](Range words) {
@@ -270,7 +273,7 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
         std::byte* own = workspace + resident_bytes() + ThreadIndex() * panel_bytes();
         wide.Pack(words, {i, 1}, own);
         std::optional<AmxTiles> tiles;
-        if (tiles_) tiles.emplace();
+        if (tiles_) tiles.emplace(TileResult{.accumulate = accumulates(words)});
         for (int64_t j = resident * share / shares; j < resident * (share + 1) / shares; ++j) {
           const std::byte* met = workspace + j * packed * kPanelRowBytes;
           if (wide_b) {

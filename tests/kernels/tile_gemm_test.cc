@@ -2,12 +2,27 @@
 // Compares products by AMX with sums in double precision.
 #include "kernels/cpu/tile_gemm.h"
 
+#include <cstring>
+#include <random>
+
 #include "core/buffer.h"
+#include "core/thread.h"
+#include "kernels/bit_mask.h"
+#include "kernels/cpu/bit_mask.h"
 #include "kernels/cpu/processor.h"
 #include "tests/kernels/gemm_trial.h"
 
 namespace syntra {
 namespace {
+
+// Packs B and multiplies.
+void Multiply(const GemmProblem& problem, int threads, const void* a, const void* b, void* c,
+              void* mask = nullptr) {
+  const TileGemm gemm(problem, threads);
+  Buffer packed(gemm.packed_bytes(), "packed"), workspace(gemm.workspace_bytes(), "workspace");
+  gemm.Pack(b, packed.data());
+  gemm.Run(a, packed.data(), c, workspace.data(), mask);
+}
 
 // Rows of operands and results are `gap` elements longer than the product needs.
 void CheckTiles(GemmProblem problem, int64_t gap) {
@@ -15,10 +30,7 @@ void CheckTiles(GemmProblem problem, int64_t gap) {
   const GemmTrial trial(problem, {gap, gap, gap});
   ASSERT_TRUE(TileGemm::Covers(trial.problem()));
   trial.Check([&](const void* a, const void* b, void* c) {
-    const TileGemm gemm(trial.problem());
-    Buffer packed(gemm.packed_bytes(), "packed"), workspace(gemm.workspace_bytes(), "workspace");
-    gemm.Pack(b, packed.data());
-    gemm.Run(a, packed.data(), c, workspace.data());
+    Multiply(trial.problem(), ThreadCount(), a, b, c);
   });
 }
 
@@ -70,6 +82,62 @@ TEST_F(TileGemmTest, Scales) {
   CheckTiles({.m = 40, .n = 64, .k = 32, .alpha = 0.125f, .accumulate = true}, 0);
 }
 
+// Operands whose sums are exact.
+struct WholeNumbers {
+  std::vector<BFloat16> a, b;
+
+  explicit WholeNumbers(const GemmProblem& p) : a(p.m * p.k), b(p.k * p.n) {
+    std::mt19937 random(1);
+    std::uniform_int_distribution<int> small(-3, 3);
+    for (auto* matrix : {&a, &b}) {
+      for (BFloat16& value : *matrix) value = ToBFloat16(static_cast<float>(small(random)));
+    }
+  }
+};
+
+TEST_F(TileGemmTest, DoesNotDependOnTheNumberOfThreads) {
+  const GemmProblem problem{.m = 300, .n = 1024, .k = 1088, .ab = DType::kBF16};
+  const WholeNumbers numbers(problem);
+  std::vector<float> expected(problem.m * problem.n), c(expected.size());
+  Multiply(problem, 1, numbers.a.data(), numbers.b.data(), expected.data());
+  for (const int threads : {2, 3, 64}) {
+    Multiply(problem, threads, numbers.a.data(), numbers.b.data(), c.data());
+    EXPECT_EQ(c, expected) << threads << " threads";
+  }
+}
+
+// Epilogues are those of passes of their own, bit by bit, for numbers, zeros, infinity and NaN.
+TEST_F(TileGemmTest, EpiloguesEqualPasses) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    SCOPED_TRACE(NameOf(type));
+    GemmProblem problem{.m = 45, .n = 128, .k = 32, .ab = DType::kBF16, .c = type};
+    WholeNumbers numbers(problem);
+    const uint16_t special[] = {0x7F80, 0xFF80, 0x7FC0, 0xFFC0};
+    for (int64_t i = 0; i < 4; ++i) std::memcpy(&numbers.a[i * 2 * problem.k], &special[i], 2);
+    const TensorType matrix{type, {problem.m, problem.n}};
+    std::vector<std::byte> expected(matrix.bytes()), c(matrix.bytes());
+    std::vector<std::byte> expected_mask(problem.m * MaskStride(problem.n)), mask(expected_mask);
+    const auto multiply = [&](std::vector<std::byte>& result, void* bits) {
+      Multiply(problem, 1, numbers.a.data(), numbers.b.data(), result.data(), bits);
+    };
+    multiply(expected, nullptr);
+    const std::vector<std::byte> sums = expected;
+    Rectify(matrix, expected.data(), expected_mask.data());
+    problem.epilogue = Epilogue::kReluMask;
+    multiply(c, mask.data());
+    EXPECT_EQ(c, expected);
+    EXPECT_EQ(mask, expected_mask);
+    problem.epilogue = Epilogue::kRelu;
+    multiply(c, nullptr);
+    EXPECT_EQ(c, expected);
+    expected = sums;
+    ApplyMask(matrix, mask.data(), expected.data());
+    problem.epilogue = Epilogue::kMask;
+    multiply(c, mask.data());
+    EXPECT_EQ(c, expected);
+  }
+}
+
 TEST_F(TileGemmTest, LeavesTheRestToTheLibrary) {
   const GemmProblem bf16{.m = 64, .n = 64, .k = 32, .ab = DType::kBF16};
   EXPECT_TRUE(TileGemm::Covers(bf16));
@@ -88,7 +156,7 @@ TEST_F(TileGemmTest, LeavesTheRestToTheLibrary) {
   EXPECT_FALSE(TileGemm::Covers(problem)) << "part of a panel of A";
   problem = bf16;
   problem.epilogue = Epilogue::kRelu;
-  EXPECT_FALSE(TileGemm::Covers(problem));
+  EXPECT_FALSE(TileGemm::Covers(problem)) << "rows of masks with padding";
 }
 
 }  // namespace
