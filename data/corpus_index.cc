@@ -36,6 +36,13 @@ int64_t CorpusIndex::tokens() const { return Sum(shards, &IndexEntry::tokens); }
 int64_t CorpusIndex::empty_documents() const { return Sum(shards, &IndexEntry::empty_documents); }
 int64_t CorpusIndex::bad_records() const { return Sum(shards, &IndexEntry::bad_records); }
 
+double CorpusIndex::opened_bytes() const {
+  constexpr double kOffsetBytes = 8, kMostTokenBytes = 4, kChecksumBytes = 8;
+  constexpr double kOfChecksums = kChecksumBytes / kChecksumBlock;
+  return kOffsetBytes * static_cast<double>(documents()) +
+         kMostTokenBytes * kOfChecksums * static_cast<double>(tokens());
+}
+
 Digest CorpusIndex::DataDigest() const {
   std::string text;
   for (const IndexEntry& entry : shards) text += entry.digest + '\n';

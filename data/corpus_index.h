@@ -35,6 +35,8 @@ struct CorpusIndex {
   int64_t tokens() const;
   int64_t empty_documents() const;
   int64_t bad_records() const;
+  // About how much of the shards is read when they are opened: offsets and checksums.
+  double opened_bytes() const;
   // Digest of the shards' digests in order. It also changes if a corpus file was only recompressed.
   Digest DataDigest() const;
   friend bool operator==(const CorpusIndex&, const CorpusIndex&) = default;

@@ -154,6 +154,9 @@ bool Pretraining::Prepare(RunContext& run) {
 }
 
 TrainingData Pretraining::Open(RunContext& run) {
+  double bytes = 0;
+  for (const PreparedCorpus& split : splits_) bytes += split.index.opened_bytes();
+  const Watchdog::Phase phase(run.watchdog, RunPhase::kLoad, 0, bytes);
   const DataConfig& config = run.config.data();
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training =

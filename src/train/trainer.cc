@@ -233,10 +233,9 @@ void Trainer::MakeHooks() {
 
 // Everything from prepared data to the first step.
 void Trainer::Begin() {
-  const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, 0,
-                              BytesBelow(run_.directory.Prepared(run_.config.data())) +
-                                  BytesBelow(run_.directory.checkpoints()) +
-                                  InitialBytes(run_.config.checkpoint()));
+  const Watchdog::Phase phase(
+      run_.watchdog, RunPhase::kLoad, 0,
+      BytesBelow(run_.directory.checkpoints()) + InitialBytes(run_.config.checkpoint()));
   TrainingData data = workload_.Open(run_);
   CheckSameData(run_.ranks, run_.identity);
   state_.emplace(run_, std::move(data));

@@ -32,6 +32,20 @@ TEST(Prepare, SecondTimeIsNoWork) {
   EXPECT_EQ(second.index.DataDigest(), first.index.DataDigest());
 }
 
+// What is read of shards when they are opened is what they have besides tokens.
+TEST(Prepare, AnIndexTellsWhatOpeningReads) {
+  const PrepareOptions options = OptionsFor(WriteCorpus("opened", 3));
+  const CorpusIndex index = PrepareCorpus(options, T5()).index;
+  double bytes = 0;
+  for (const IndexEntry& entry : index.shards) {
+    bytes += static_cast<double>(std::filesystem::file_size(options.directory / entry.file));
+  }
+  constexpr double kHeader = 512;  // and padding, of each shard
+  const double others = bytes - 2.0 * static_cast<double>(index.tokens());
+  EXPECT_LE(index.opened_bytes(), others);
+  EXPECT_GE(index.opened_bytes(), others - kHeader * 3);
+}
+
 TEST(Prepare, ChangesAreMadeAgain) {
   const Path corpus = WriteCorpus("changed", 3);
   PrepareOptions options = OptionsFor(corpus);
