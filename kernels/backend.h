@@ -22,6 +22,8 @@ class Backend {
 
   // The peak FLOP/s of matrix products of `type`, kF32 or kBF16; NaN if unknown.
   virtual double PeakFlops(DType type) = 0;
+  // Whether the processor multiplies bf16 by instructions of its own, several times as fast as f32.
+  virtual bool MultipliesBFloat16() const { return false; }
 
   // To be called before the kernels of a run are bound. Choices between kernels that are made by
   // timing decide the bits of results, so the run directory records them, and recorded choices are

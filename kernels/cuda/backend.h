@@ -16,6 +16,7 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   Device& device() override { return *device_; }
   double PeakFlops(DType type) override;
+  bool MultipliesBFloat16() const override { return true; }
   void KeepChoices(const Path& run_directory) override;
   bool KeepsRounded(DType activations) const override { return activations == DType::kBF16; }
   bool RoundsParameters(const Op& op, const OpCall& call) const override;

@@ -74,6 +74,7 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                         static_cast<double>(start.rows_in_epoch);
   const std::set<std::string> hosts(start.hosts.begin(), start.hosts.end());
   const bool is_shared = train.sharding() == TrainConfig::OPTIMIZER_STATE && start.hosts.size() > 1;
+  const bool is_wide = train.precision() == TrainConfig::FP32 && start.is_faster_in_bf16;
   std::vector<std::string> lines = {
       fmt::format("run {}: {}", train.directory(),
                   start.step == 0
@@ -82,11 +83,12 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                       : fmt::format("{} of {} steps are done", WithThousands(start.step), steps)),
       "model: " + DescribeModel(config.model(), start.parameters),
       fmt::format("data: {}; the run takes {:.3g} epochs", start.data, epochs),
-      fmt::format("machine: {} on {}, {} each, {} on {}{}",
+      fmt::format("machine: {} on {}, {} each, {} on {}{}{}",
                   Counted(static_cast<int64_t>(start.hosts.size()), "rank"),
                   Counted(static_cast<int64_t>(hosts.size()), "host"),
                   Counted(start.threads, "thread"), TrainConfig::Precision_Name(train.precision()),
-                  start.backend, is_shared ? "; the ranks share the optimizer's state" : ""),
+                  start.backend, is_wide ? ", which is faster with train.precision=BF16" : "",
+                  is_shared ? "; the ranks share the optimizer's state" : ""),
   };
   if (start.hosts.size() > 1) lines.push_back(DescribeCores(start));
   return lines;

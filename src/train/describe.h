@@ -23,6 +23,7 @@ struct RunStart {
   std::vector<std::string> hosts, cpus;  // of each rank
   int threads = 1;                       // of a rank
   std::string backend;
+  bool is_faster_in_bf16 = false;  // its processor
 };
 
 // The lines with which a run begins: directory and steps, model, data, machine, cores of ranks.

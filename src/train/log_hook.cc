@@ -29,7 +29,8 @@ class LogHook : public Hook {
                          .hosts = run_.hosts,
                          .cpus = run_.cpus,
                          .threads = ThreadCount(),
-                         .backend = std::string(run_.backend.name())};
+                         .backend = std::string(run_.backend.name()),
+                         .is_faster_in_bf16 = run_.backend.MultipliesBFloat16()};
     for (const std::string& line : DescribeStart(config, start)) Log().info("{}", line);
     DescribeRun(run_.directory, run_.identity.run_id, config, run_.ranks.size(),
                 run_.identity.initial);

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "data/example.h"
-#include "kernels/cpu/processor.h"
 #include "plan/fits.h"
 #include "run/run_lock.h"
 #include "train/continuation.h"
@@ -104,9 +103,11 @@ class Checks {
   CheckResult CheckPrecision() const {
     const TrainConfig& train = config_.train();
     const std::string text = TrainConfig::Precision_Name(train.precision());
-    const bool is_slow = train.precision() == TrainConfig::BF16 &&
-                         places_.backend->device().is_host() && BFloat16IsEmulated();
-    if (!is_slow) return text;
+    const bool narrow = train.precision() == TrainConfig::BF16;
+    if (places_.backend->MultipliesBFloat16()) {
+      return narrow ? text : text + "; BF16 would be faster on this processor";
+    }
+    if (!narrow) return text;
     return {text + " takes longer than FP32 on this processor, which has no instructions for it",
             State::kWarning};
   }

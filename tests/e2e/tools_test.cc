@@ -330,6 +330,13 @@ TEST_F(Tools, TrainingSaysWhatItDoes) {
         std::string("info machine: 1 rank on 1 host, 1 thread each, FP32 on cpu")}) {
     EXPECT_TRUE(outcome.Says(part)) << part << "\n" << outcome.err;
   }
+  // Of the processor's precisions `check` says the same.
+  std::vector<std::string> checks = Pretrain("run", {});
+  checks.front() = "check";
+  const Outcome check = Run(checks);
+  EXPECT_EQ(outcome.Says("on cpu, which is faster with train.precision=BF16\n"),
+            check.out.find("FP32; BF16 would be faster on this processor") != std::string::npos)
+      << check.out << outcome.err;
   int progress = 0;
   for (const std::string& line : Split(outcome.err, '\n')) progress += line.starts_with("ETA ");
   EXPECT_EQ(progress, 1) << outcome.err;

@@ -25,6 +25,16 @@ TEST_F(Preflights, WhatIsRightPassesAndNothingIsMade) {
   EXPECT_FALSE(std::filesystem::exists(Run()));
 }
 
+TEST_F(Preflights, APrecisionThatIsSlowerThanTheOther) {
+  const bool has_bf16 = CpuBackend().MultipliesBFloat16();
+  const Finding wide = Of("precision");
+  EXPECT_EQ(wide.state, State::kGood);
+  EXPECT_EQ(wide.detail, has_bf16 ? "FP32; BF16 would be faster on this processor" : "FP32");
+  Set("train.precision", "BF16");
+  const Finding narrow = Of("precision");
+  EXPECT_EQ(narrow.state, has_bf16 ? State::kGood : State::kWarning) << narrow.detail;
+}
+
 TEST_F(Preflights, ARunDirectoryThatIsAFile) {
   Write("run", "");
   ExpectFailure("run directory", ExitCode::kResources, "run is a file");
