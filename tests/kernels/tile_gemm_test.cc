@@ -41,20 +41,24 @@ class TileGemmTest : public testing::Test {
   }
 };
 
+// Also over more than the words after which sums are no longer stored as they are.
 TEST_F(TileGemmTest, EqualsSums) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const DType c : {DType::kF32, DType::kBF16}) {
         for (const bool accumulate : {false, true}) {
-          SCOPED_TRACE(testing::Message() << transpose_a << transpose_b << NameOf(c) << accumulate);
-          CheckTiles({.m = 128,
-                      .n = 192,
-                      .k = 96,
-                      .transpose_a = transpose_a,
-                      .transpose_b = transpose_b,
-                      .c = c,
-                      .accumulate = accumulate},
-                     16);
+          for (const int64_t k : {96, 288}) {
+            SCOPED_TRACE(testing::Message()
+                         << transpose_a << transpose_b << NameOf(c) << accumulate << ' ' << k);
+            CheckTiles({.m = 128,
+                        .n = 192,
+                        .k = k,
+                        .transpose_a = transpose_a,
+                        .transpose_b = transpose_b,
+                        .c = c,
+                        .accumulate = accumulate},
+                       16);
+          }
         }
       }
     }
