@@ -503,7 +503,7 @@ PackedGemm::~PackedGemm() = default;
 PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads,
                        std::span<const int64_t> parts) try {
   const ShortageGuard guard("oneDNN");
-  if (TileGemm::Covers(p)) {
+  if (threads == GemmThreads::kPool ? TileGemm::CoversShared(p) : TileGemm::Covers(p)) {
     if (const auto packer = Packer::Own(p, stored_b, parts)) {
       const TileGemm tiles = TilesOf(p, threads);
       plan_ = std::make_unique<Plan>(

@@ -49,6 +49,10 @@ bool TileGemm::Covers(const GemmProblem& p) {
   return p.transpose_a ? CanPack(PackingOfA(p)) : p.k % (kBlockWords * RowsPerWord(p.ab)) == 0;
 }
 
+bool TileGemm::CoversShared(const GemmProblem& p) {
+  return Covers(p) && PackedWords(PackingOfB(p)) * kPanelRowBytes <= kCachedBytes;
+}
+
 // With several threads the parts are small enough that none waits long for another.
 TileGemm::TileGemm(const GemmProblem& problem, int threads)
     : problem_(problem), is_shared_(threads > 1), part_rows_(problem.m) {

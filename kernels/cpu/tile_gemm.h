@@ -15,6 +15,8 @@ class TileGemm {
   // Whether this processor has a kernel for the product: whole panels of B and, if A is transposed,
   // of A; else rows of A of whole blocks; rows of masks without padding.
   static bool Covers(const GemmProblem& problem);
+  // Whether the library takes longer on several threads: panels of B stay in a core's cache.
+  static bool CoversShared(const GemmProblem& problem);
 
   // `threads`: how many share the product; with more than one, run it outside parallel regions.
   TileGemm(const GemmProblem& problem, int threads);

@@ -161,6 +161,11 @@ TEST_F(TileGemmTest, LeavesTheRestToTheLibrary) {
   problem = bf16;
   problem.epilogue = Epilogue::kRelu;
   EXPECT_FALSE(TileGemm::Covers(problem)) << "rows of masks with padding";
+  problem = bf16;
+  problem.k = 8192;
+  EXPECT_TRUE(TileGemm::CoversShared(problem));
+  problem.k = 8224;
+  EXPECT_FALSE(TileGemm::CoversShared(problem)) << "panels of more than half a cache";
 }
 
 }  // namespace
