@@ -90,7 +90,7 @@ class Cpu final : public Backend {
   std::string_view name() const override { return "cpu"; }
   Device& device() override { return Host(); }
   double PeakFlops(DType type) override { return MeasurePeakFlops(type, kBriefPeakSeconds); }
-  bool MultipliesBFloat16() const override { return !BFloat16IsEmulated(); }
+  bool MultipliesBFloat16() const override { return HasBFloat16Products(); }
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override {
     std::optional<BoundKernel> kernel = BindCpuKernel(op, call);
     if (!kernel) kernel = Fallback(op, call);

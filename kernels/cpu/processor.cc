@@ -36,7 +36,7 @@ bool AmxMultipliesBFloat16() {
 #endif
 }
 
-bool BFloat16IsEmulated() { return !kProcessor.avx512_bf16 && !kProcessor.amx_bf16; }
+bool HasBFloat16Products() { return kProcessor.avx512_bf16 || kProcessor.amx_bf16; }
 
 }  // namespace syntra
 
@@ -46,7 +46,7 @@ namespace syntra {
 
 Processor DetectProcessor() { return {}; }
 bool AmxMultipliesBFloat16() { return false; }
-bool BFloat16IsEmulated() { return false; }
+bool HasBFloat16Products() { return true; }  // of this nothing is known
 
 }  // namespace syntra
 

@@ -18,7 +18,7 @@ inline const Processor kProcessor = DetectProcessor();
 // Whether the processor has AMX for bf16 and the system lets this process use it.
 bool AmxMultipliesBFloat16();
 
-// Whether the processor multiplies bf16 by other instructions, which takes longer than f32.
-bool BFloat16IsEmulated();
+// Whether the processor has instructions that multiply bf16. Others take longer than with f32.
+bool HasBFloat16Products();
 
 }  // namespace syntra

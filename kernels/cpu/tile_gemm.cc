@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// C is computed in parts as wide as the columns of B that stay in a core's second-level cache. In
-// a part, 32 rows of A after the other stay in the first-level cache while all these columns meet
-// them, and the next 32 rows are fetched. Neighbouring parts have the same columns.
+// C is computed in parts as wide as the columns of B that stay in a core's second-level cache. A
+// part is computed 32 rows at a time: these rows of A stay in the first-level cache while they are
+// multiplied with all the columns, and the next 32 are fetched meanwhile. Neighbouring parts have
+// the same columns.
 #include "kernels/cpu/tile_gemm.h"
 
 #include <algorithm>
@@ -55,13 +56,16 @@ bool TileGemm::CoversShared(const GemmProblem& p) {
 
 // With several threads the parts are small enough that none waits long for another.
 TileGemm::TileGemm(const GemmProblem& problem, int threads)
-    : problem_(problem), is_shared_(threads > 1), part_rows_(problem.m) {
+    : problem_(problem),
+      words_(PackedWords(PackingOfB(problem))),
+      is_shared_(threads > 1),
+      part_rows_(problem.m) {
   constexpr int64_t kMostRows = 128, kPartsOfThread = 8;
   const auto halve = [](int64_t& count, int64_t unit) {
     count = static_cast<int64_t>(AlignUp(count / 2, unit));
   };
   part_columns_ =
-      std::clamp(kCachedBytes / (words() * kPanelRowBytes), int64_t{1}, problem.n / kPanelColumns) *
+      std::clamp(kCachedBytes / (words_ * kPanelRowBytes), int64_t{1}, problem.n / kPanelColumns) *
       kPanelColumns;
   if (!is_shared_) return;
   part_rows_ = std::min(kMostRows, static_cast<int64_t>(AlignUp(problem.m, kBlockRows)));
@@ -72,8 +76,6 @@ TileGemm::TileGemm(const GemmProblem& problem, int threads)
   while (part_rows_ > kBlockRows && too_few()) halve(part_rows_, kBlockRows);
   while (part_columns_ > kPanelColumns && too_few()) halve(part_columns_, kPanelColumns);
 }
-
-int64_t TileGemm::words() const { return PackedWords(PackingOfB(problem_)); }
 
 size_t TileGemm::packed_bytes() const { return PackedBytes(PackingOfB(problem_)); }
 
@@ -109,7 +111,7 @@ void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* w
 
 void TileGemm::Multiply(const Operands& operands, const Part& part) const {
   const GemmProblem& p = problem_;
-  const int64_t panel_bytes = words() * kPanelRowBytes;
+  const int64_t panel_bytes = words_ * kPanelRowBytes;
   const int64_t a_row = 2 * (p.a_stride > 0 ? p.a_stride : p.k);
   const auto element = static_cast<int64_t>(SizeOf(p.c));
   const int64_t c_row = element * (p.c_stride > 0 ? p.c_stride : p.n);
@@ -143,7 +145,7 @@ void TileGemm::Multiply(const Operands& operands, const Part& part) const {
     if (row > part.row && end - row < kBlockRows) tiles.Configure(end - row);
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t column = part.column + block * kBlockColumns;
-      tiles.Multiply(rows_at(row), columns_at(column), words(), block_at(row, column),
+      tiles.Multiply(rows_at(row), columns_at(column), words_, block_at(row, column),
                      ahead(row, block));
     }
   }

@@ -15,7 +15,8 @@ class TileGemm {
   // Whether this processor has a kernel for the product: whole panels of B and, if A is transposed,
   // of A; else rows of A of whole blocks; rows of masks without padding.
   static bool Covers(const GemmProblem& problem);
-  // Whether the library takes longer on several threads: panels of B stay in a core's cache.
+  // Whether it is also faster than the library's product where threads share it: a panel of B stays
+  // in a core's cache.
   static bool CoversShared(const GemmProblem& problem);
 
   // `threads`: how many share the product; with more than one, run it outside parallel regions.
@@ -40,10 +41,10 @@ class TileGemm {
     int64_t row, rows, column, columns;
   };
 
-  int64_t words() const;
   void Multiply(const Operands& operands, const Part& part) const;
 
   GemmProblem problem_;
+  int64_t words_;  // rows of words of the packed B
   bool is_shared_;
   int64_t part_rows_, part_columns_;  // at most
 };

@@ -188,13 +188,11 @@ struct Source {
 // 64 rows and columns of C by AMX. A is a panel in squares, B one in rows.
 void SquareOfTiles(AmxTiles& tiles, const std::byte* a, const std::byte* b, int64_t words, float* c,
                    int64_t stride) {
-  const auto block_at = [&](int64_t row, int64_t column) -> TileBlock {
-    return {reinterpret_cast<std::byte*>(c + row * stride + column), stride * kWordBytes};
-  };
   for (int64_t row = 0; row < kPanelColumns; row += AmxTiles::kBlockRows) {
     for (int64_t column = 0; column < kPanelColumns; column += AmxTiles::kBlockColumns) {
-      tiles.Multiply(AmxTiles::Rows::OfPanel(a, row), b + column * kWordBytes, words,
-                     block_at(row, column));
+      tiles.Multiply(
+          AmxTiles::Rows::OfPanel(a, row), b + column * kWordBytes, words,
+          {reinterpret_cast<std::byte*>(c + row * stride + column), stride * kWordBytes});
     }
   }
 }
@@ -257,8 +255,8 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
     if (tiles) {
       SquareOfTiles(*tiles, rows, columns, packed, square, stride);
     } else {
-      HWY_DYNAMIC_DISPATCH(Square)
-      (type_, rows, columns, packed, square, stride, accumulates(words));
+      const bool adds = accumulates(words);
+      HWY_DYNAMIC_DISPATCH(Square)(type_, rows, columns, packed, square, stride, adds);
     }
   };
   ForEachRange(words_, kMostWords, [&](Range words) {
