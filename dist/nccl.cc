@@ -13,7 +13,8 @@
 #include "base/log.h"
 #include "base/output.h"
 
-// Throws Error(kPeerLost) that names the call, unless it succeeds in the end or within `seconds`.
+// Throws an Error that names the call, unless it succeeds in the end or within `seconds`. Most
+// often it means that a rank is lost; CodeOf has the others.
 #define SYNTRA_NCCL(call) SYNTRA_NCCL_WITHIN(INFINITY, call)
 #define SYNTRA_NCCL_WITHIN(seconds, call) Call(#call, seconds, [&] { return call; })
 
@@ -22,8 +23,28 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
+// "ncclAllReduce" of "nccl_.ncclAllReduce(view.data, ...".
+std::string_view FunctionOf(std::string_view call) {
+  call = call.substr(0, call.find('('));
+  return call.substr(call.rfind('.') + 1);
+}
+
 bool IsError(nccl::Result result) {
   return result != nccl::kSuccess && result != nccl::kInProgress;
+}
+
+// What NCCL's error means for the job. Its channels take GPU memory at the first collective, after
+// the model has taken most of it; a job that is started again would fail in the same way.
+ExitCode CodeOf(nccl::Result result) {
+  switch (result) {
+    case nccl::kUnhandledCudaError:
+    case nccl::kInvalidUsage:  // two ranks on one GPU, for example
+      return ExitCode::kResources;
+    case nccl::kInvalidArgument:
+      return ExitCode::kInternal;
+    default:
+      return ExitCode::kPeerLost;
+  }
 }
 
 void CheckSum(const TensorView& view) {
@@ -90,11 +111,11 @@ void NcclCommunicator::Call(const char* name, double seconds,
     if (result == nccl::kInProgress && waited > seconds) {
       Lose(fmt::format("{} is not done after {} s, so a rank is lost or cannot be reached (with "
                        "NCCL_DEBUG=INFO in the environment NCCL tells more)",
-                       name, seconds),
+                       FunctionOf(name), seconds),
            result);
     }
   }
-  if (IsError(result)) Lose(fmt::format("{} failed", name), result);
+  if (IsError(result)) Lose(fmt::format("{} failed", FunctionOf(name)), result);
   ThrowIfLost();
 }
 
@@ -133,12 +154,16 @@ void NcclCommunicator::Lose(const std::string& what, nccl::Result result) {
   problem_ = fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result));
   if (const std::string last = nccl_.ncclGetLastError(comm_); !last.empty()) {
     problem_ += fmt::format(" ({})", last);
+    if (last.find("out of memory") != last.npos) {
+      problem_ += "; NCCL needs GPU memory beside the model: lower train.micro_batch_size";
+    }
   }
+  code_ = CodeOf(result);
   wake_.notify_all();
 }
 
 void NcclCommunicator::ThrowIfLost() const {
-  if (!problem_.empty()) throw Error(ExitCode::kPeerLost, problem_);
+  if (!problem_.empty()) throw Error(code_, problem_);
 }
 
 void NcclCommunicator::Watch() {
@@ -158,7 +183,7 @@ void NcclCommunicator::Watch() {
   }
   PrintError(problem_, fmt::format("rank {}: ", rank()));
   // Without destructors, which would wait for the device. The driver ends what runs on it.
-  _exit(static_cast<int>(ExitCode::kPeerLost));
+  _exit(static_cast<int>(code_));
 }
 
 Communicator& NcclCommunicator::OnHost() {

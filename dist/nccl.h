@@ -36,7 +36,8 @@ struct NcclOptions {
 class NcclCommunicator final : public Communicator {
  public:
   // Collective over `host`, which serves views in host memory; each rank's `device` is another GPU.
-  // Both outlive this. Throws Error(kPeerLost) if the ranks cannot be connected.
+  // Both outlive this. Throws Error(kPeerLost) if the ranks cannot be connected. This and every
+  // call throw Error(kResources) if NCCL lacks memory or two ranks have one GPU.
   NcclCommunicator(Communicator& host, Device& device, const nccl::Library& library,
                    const NcclOptions& options = {});
   // Collective, unless the communicator has failed or an exception is being thrown.
@@ -77,7 +78,7 @@ class NcclCommunicator final : public Communicator {
   // Makes the device's next work wait for what was enqueued for the view.
   void Join(const TensorView& view);
   // Calls NCCL and waits, for at most `seconds`, until the call is done in the background, too.
-  // `name`: the call as messages show it.
+  // `name`: the call, of which messages show the function.
   void Call(const char* name, double seconds, const std::function<nccl::Result()>& call);
   // As Call, with one call for each owner of a share, which NCCL launches together.
   void CallForOwners(const char* name, const Shares& shares,
@@ -101,7 +102,8 @@ class NcclCommunicator final : public Communicator {
   std::mutex mutex_;
   std::condition_variable wake_;
   nccl::Comm* comm_ = nullptr;
-  std::string problem_;  // what broke the communicator for good; empty: nothing
+  std::string problem_;                  // what broke the communicator for good; empty: nothing
+  ExitCode code_ = ExitCode::kPeerLost;  // of the error that says so
   bool stopping_ = false;
   double end_seconds_;  // options_.end_seconds and what AbortsWithin adds
   std::thread watcher_;

@@ -23,7 +23,13 @@ struct Config {
   int blocking = 0;
 };
 
-enum Result : int { kSuccess = 0, kInProgress = 7 };
+enum Result : int {
+  kSuccess = 0,
+  kUnhandledCudaError = 1,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kInProgress = 7,
+};
 enum DataType : int { kInt8 = 0, kFloat32 = 7 };
 enum Operation : int { kSum = 0 };
 

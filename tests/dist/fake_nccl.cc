@@ -5,9 +5,9 @@
 // a group that mixes streams, buffers that are not in place.
 //
 // The environment variable SYNTRA_FAKE_NCCL plants a fault. "alone": connecting never ends.
-// "refused": connecting fails. "lost": from the third collective on, the kernel hangs until the
-// communicator is aborted, and there is an asynchronous error. "stuck": the same, and aborting
-// hangs too.
+// "refused": connecting fails. "full": the GPU has no memory for the first collective. "lost": from
+// the third collective on, the kernel hangs until the communicator is aborted, and there is an
+// asynchronous error. "stuck": the same, and aborting hangs too.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -28,8 +28,7 @@ namespace syntra::nccl {
 
 // Polls that a call which goes on in the background takes.
 constexpr int kPolls = 3;
-constexpr auto kSystemError = Result{2}, kInvalidArgument = Result{4}, kInvalidUsage = Result{5},
-               kRemoteError = Result{6};
+constexpr auto kSystemError = Result{2}, kRemoteError = Result{6};
 
 struct Comm {
   MPI_Comm ranks = MPI_COMM_NULL;
@@ -117,6 +116,7 @@ Result Enqueue(Comm* comm, void* stream, int kind, size_t count, std::function<v
   const Visit visit(comm);
   if (!visit.allowed() || stream == nullptr) return kInvalidUsage;
   const int number = ++comm->collectives;
+  if (Planted("full")) return kUnhandledCudaError;
   const bool hangs = number >= 3 && (Planted("lost") || Planted("stuck"));
   simt::Give(stream, [=] {
     if (hangs) return Hang(comm);
@@ -141,6 +141,8 @@ Result ncclGetVersion(int* version) {
 
 const char* ncclGetErrorString(Result result) {
   switch (static_cast<int>(result)) {
+    case kUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
     case kSystemError:
       return "unhandled system error";
     case kInvalidArgument:
@@ -154,7 +156,9 @@ const char* ncclGetErrorString(Result result) {
   }
 }
 
-const char* ncclGetLastError(Comm*) { return "the planted fault"; }
+const char* ncclGetLastError(Comm*) {
+  return Planted("full") ? "Cuda failure 2 'out of memory'" : "the planted fault";
+}
 
 Result ncclGetUniqueId(Id* id) {
   const std::string text = "process " + std::to_string(getpid());

@@ -40,7 +40,10 @@ class NcclFault : public testing::Test {
   }
 
   static void ExpectPeerLost(const Outcome& outcome, const std::string& message) {
-    EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::kPeerLost)) << outcome.output;
+    Expect(ExitCode::kPeerLost, outcome, message);
+  }
+  static void Expect(ExitCode code, const Outcome& outcome, const std::string& message) {
+    EXPECT_EQ(outcome.code, static_cast<int>(code)) << outcome.output;
     EXPECT_NE(outcome.output.find(message), std::string::npos) << outcome.output;
   }
 };
@@ -52,12 +55,18 @@ TEST_F(NcclFault, NoneEndsInOrder) {
 }
 
 TEST_F(NcclFault, ConnectingForEverHasADeadline) {
-  ExpectPeerLost(Run("alone", "", 1), "rank(), &config) is not done after 1 s");
+  ExpectPeerLost(Run("alone", "", 1), "ncclCommInitRankConfig is not done after 1 s");
 }
 
 TEST_F(NcclFault, FailureInTheBackgroundNamesTheCall) {
   ExpectPeerLost(Run("refused"),
-                 "rank(), &config) failed: unhandled system error (the planted fault)");
+                 "ncclCommInitRankConfig failed: unhandled system error (the planted fault)");
+}
+
+// A job that is started again would lack the memory again.
+TEST_F(NcclFault, MissingGpuMemoryIsNoLostRank) {
+  Expect(ExitCode::kResources, Run("full"),
+         "'out of memory'); NCCL needs GPU memory beside the model");
 }
 
 // The kernel that hangs is ended, and the main thread says so.
