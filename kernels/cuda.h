@@ -25,6 +25,10 @@ struct GpuReport {
 // Never throws.
 GpuReport FindGpus();
 
+// The version of cuBLASLt, without which GPUs compute no products, or why it cannot be loaded;
+// empty in builds without CUDA. Loading it takes half a gigabyte. Never throws.
+std::string CublasLtVersion();
+
 // "13.2" of 13020, as the driver and the runtime number their versions.
 inline std::string CudaVersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);

@@ -9,6 +9,8 @@ GpuReport FindGpus() {
               "(cmake -DSYNTRA_CUDA=ON says what is missing)"};
 }
 
+std::string CublasLtVersion() { return {}; }
+
 std::unique_ptr<Backend> OpenGpu(int) { Fail(ExitCode::kResources, "{}", FindGpus().problem); }
 
 }  // namespace syntra

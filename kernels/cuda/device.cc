@@ -12,6 +12,7 @@
 #include "kernels/cuda.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/cublas.h"
 
 namespace syntra {
 namespace {
@@ -307,6 +308,15 @@ GpuReport FindGpus() {
     report.addresses.push_back(AddressOf(i));
   }
   return report;
+}
+
+std::string CublasLtVersion() {
+  try {
+    const size_t version = gpu::Cublas().cublasLtGetVersion();
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 std::unique_ptr<Backend> OpenGpu(int index) {

@@ -236,6 +236,7 @@ class Examination {
     if (found.broken) Warn("{}", found.problem);
     if (!found.versions.empty()) Add("accelerators", "CUDA", found.versions);
     Add("accelerators", "CUDA driver (libcuda.so.1)", CudaDriverVersion());
+    if (found.count > 0) Add("accelerators", "cuBLASLt", CublasLtVersion());
     Add("accelerators", "NCCL (libnccl.so.2)", NcclVersion(found.count > 0));
     const std::string driver = KernelFile("/proc/driver/nvidia/version");
     if (!driver.empty()) Add("accelerators", "kernel module", Split(driver, '\n')[0]);

@@ -22,10 +22,12 @@ make_programs() {
   local name
   mkdir -p "$BUNDLE/bin" "$SCRATCH/path"
   echo '# commit 0123456789abcdef' >"$BUNDLE/MANIFEST"
-  pretend "$BUNDLE/bin/syntra" <<'END'
-echo "  CUDA    driver's CUDA 13.0, runtime 13.0"
-echo "  GPU 0   NVIDIA H100, compute capability 9.0"
+  pretend "$BUNDLE/bin/syntra" <<END
+echo "  CUDA       driver's CUDA 13.0, runtime 13.0"
+echo "  GPU 0      NVIDIA H100, compute capability 9.0"
+echo "  cuBLASLt   \$(<"$SCRATCH/cublas")"
 END
+  echo 13.1.0 >"$SCRATCH/cublas"
   for name in cuda_tests communicator_cuda_test e2e_gpu_test gpu_kernel_bench; do
     pretend "$BUNDLE/bin/$name" <<END
 if [[ "\$*" == *--gtest_list_tests* ]]; then echo Sweep.; printf '  n%s\n' {0..39}; exit; fi
@@ -125,6 +127,19 @@ begins_anew_with_other_programs() {
   rm "$SCRATCH/begun"
 }
 
+begins_anew_with_other_libraries() {
+  echo 13.2.0 >"$SCRATCH/cublas"
+  gpu_check 0 --tests
+  if (($(called cuda_tests) == 0)); then fail "tests were not repeated with another cuBLASLt"; fi
+}
+
+stops_where_products_cannot_be_computed() {
+  echo 'cannot load libcublasLt.so.13 (no such file); install the CUDA toolkit 13' >"$SCRATCH/cublas"
+  gpu_check 4 --tests
+  if [[ $said != *'without cuBLASLt: cannot load libcublasLt.so.13'* ]]; then fail "it says: $said"; fi
+  echo 13.2.0 >"$SCRATCH/cublas"
+}
+
 goes_on_without_the_cases_that_a_process_died_in() {
   rm -r "$OUTPUT"
   printf 'Sweep.n%s\n' 3 20 21 >"$SCRATCH/deadly"
@@ -200,6 +215,7 @@ import json, sys
 result = json.load(open(sys.argv[1]))
 states = {check["name"]: check["state"] for check in result["checks"]}
 assert result["commit"] == "0123456789abcdef" and result["gpu"].startswith("NVIDIA H100")
+assert result["driver"] == "driver's CUDA 13.0, runtime 13.0"
 assert states["kernels"] == states["nccl-one-rank"] == "passed" and states["step"] == "not run"
 assert result["benchmark"] == {"judged": []}
 END
@@ -207,7 +223,7 @@ END
 
 make_programs
 for check in runs_a_part_alone repeats_what_was_stopped_but_not_what_ended begins_anew_with_other_programs \
-  asks_for_more_until_all_is_done goes_on_without_the_cases_that_a_process_died_in \
+  begins_anew_with_other_libraries stops_where_products_cannot_be_computed asks_for_more_until_all_is_done goes_on_without_the_cases_that_a_process_died_in \
   leaves_nothing_behind_that_does_not_want_to_end leaves_no_time_for_nothing names_what_is_missing_first writes_one_file; do
   printf '%s\n' "$check"
   "$check"

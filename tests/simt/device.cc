@@ -219,6 +219,8 @@ GpuReport FindGpus() {
   return report;
 }
 
+std::string CublasLtVersion() { return "simulated"; }
+
 std::unique_ptr<Backend> OpenGpu(int index) {
   return std::make_unique<CudaBackend>(std::make_unique<simt::SimtDevice>(index));
 }
