@@ -15,13 +15,15 @@ constexpr int64_t kMostFactorsB = kColumns;
 
 // Whether Hopper GPUs have kernels for the scores of such a call: its factors, perhaps with a bias.
 inline bool HopperServesFactors(const Dimensions& z, std::span<const TensorType> inputs) {
-  constexpr int64_t kAligned = kCopyBytes / sizeof(BFloat16);  // of a map's rows
+  // Of a map's rows. A head's columns of b begin up to seven columns later in its tile, and the
+  // last tile of keys reads whole runs, up to three more than there are.
+  constexpr int64_t kAligned = kCopyBytes / sizeof(BFloat16);
   for (const int other : {kQuery, kU, kTable, kKeyPositions, kPrefixEnds}) {
     if (inputs[other].present()) return false;
   }
   return inputs[kA].present() && inputs[kValue].dtype == DType::kBF16 && z.head_size == kColumns &&
          !z.IsSparse() && (z.a_size == 16 || z.a_size == 32) &&
-         z.b_size <= (z.b_size % kAligned == 0 ? kMostFactorsB : kMostFactorsB - kAligned + 1) &&
+         z.b_size <= (z.b_size % kAligned == 0 ? kMostFactorsB : kMostFactorsB - kAligned) &&
          z.heads * z.b_size % kAligned == 0;
 }
 
