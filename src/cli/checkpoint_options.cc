@@ -9,6 +9,7 @@
 #include "base/failure.h"
 #include "base/memory_limits.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "checkpoint/read.h"
 #include "checkpoint/recover.h"
 #include "cli/backend.h"
@@ -36,8 +37,9 @@ Path RunDirectoryOf(const Path& checkpoint) {
 // token shards go to its run directory, or where the command line says.
 std::vector<std::string> WithOwnPlaces(const Path& checkpoint,
                                        const std::vector<std::string>& overrides) {
-  std::vector<std::string> all{"data.prepared=",
-                               "train.directory=" + RunDirectoryOf(checkpoint).string()};
+  const std::string run = RunDirectoryOf(checkpoint).string();
+  // A configuration holds no other text, so a run in such a directory has no place of its own.
+  std::vector<std::string> all{"data.prepared=", "train.directory=" + (IsUtf8(run) ? run : "")};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return all;
 }

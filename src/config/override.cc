@@ -144,10 +144,11 @@ class Assignment {
     layer_.locations.EraseTree(owner_);
     layer_.locations.Set(owner_, {source_});
     if (in_element_) message_->GetReflection()->ClearField(message_, field);
-    const bool is_list = field->is_repeated() && value.starts_with('[');
-    const bool quoted = value.starts_with('"') || value.starts_with('\'');
+    const std::string stripped(StripSpace(value));
+    const bool is_list = field->is_repeated() && stripped.starts_with('[');
+    const bool quoted = stripped.starts_with('"') || stripped.starts_with('\'');
     if (field->type() != FieldDescriptor::TYPE_STRING || is_list || quoted) {
-      ParseOverrideValue(source_, value, message_, field, owner_, &layer_, &problems_);
+      ParseOverrideValue(source_, stripped, message_, field, owner_, &layer_, &problems_);
     } else if (const std::string error = SetScalar(message_, field, {TokenKind::kString, value});
                !error.empty()) {
       Report(fmt::format("{}: {}", owner_, error));
@@ -175,9 +176,14 @@ void ParseOverride(const std::string& assignment, const Layer& lower, Layer* lay
     ++end;
   }
   const std::string path = assignment.substr(0, end);
-  const std::string_view rest = StripSpace(std::string_view(assignment).substr(end));
+  const std::string_view after = std::string_view(assignment).substr(end);
+  const std::string_view rest = StripSpace(after);
   if (!path.empty() && rest.starts_with('=')) {
-    Assignment(source, lower, layer, problems).Set(path, std::string(StripSpace(rest.substr(1))));
+    // Spaces are part of a text, but not those around " = ".
+    const size_t sign = after.find('=');
+    const std::string_view value = after.substr(sign + 1);
+    Assignment(source, lower, layer, problems)
+        .Set(path, std::string(sign > 0 ? StripSpace(value) : value));
   } else if (!path.empty() && path.find('.') == std::string::npos && !rest.empty()) {
     ParseOverrideText(source, assignment, layer, problems);
   } else {

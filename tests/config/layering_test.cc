@@ -69,6 +69,17 @@ TEST(Layering, OverridesOfEveryKind) {
   EXPECT_EQ(config.model().feed_forward().activation(), FeedForwardConfig::GATED_GELU);
 }
 
+TEST(Layering, SpacesInATextAreKept) {
+  const auto directory = [](const std::string& assignment) {
+    return Load({}, {assignment}).train().directory();
+  };
+  EXPECT_EQ(directory("train.directory= a "), " a ");
+  EXPECT_EQ(directory("train.directory = a "), "a");
+  EXPECT_EQ(directory("train.directory = ' a '"), " a ");
+  EXPECT_EQ(directory("train.directory= ' a '"), " a ");
+  EXPECT_EQ(Load({}, {"train.steps= 7 "}).train().steps(), 7);
+}
+
 TEST(Layering, LaterOverridesWin) {
   EXPECT_EQ(Load({}, {"train.steps=5", "train.steps=7"}).train().steps(), 7);
 }
