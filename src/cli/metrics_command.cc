@@ -90,6 +90,11 @@ void ReadScores(std::vector<Judgement>* examples) {
 void ReadFor(const Metric& metric, std::span<const std::string> labels,
              std::vector<Judgement>* examples) {
   if (metric.reads == Metric::Reads::kTexts) return;
+  if (const size_t references = examples->front().accepted_texts.size(); references > 1) {
+    Fail(ExitCode::kConfig,
+         "{} compares each answer with one {}, but there are {} files of references; give one",
+         metric.name, metric.reads == Metric::Reads::kScores ? "number" : "label", references);
+  }
   if (metric.reads == Metric::Reads::kScores) return ReadScores(examples);
   FindClasses(labels, examples);
   const auto classes = static_cast<int>(labels.size());
@@ -174,12 +179,14 @@ ExitCode PrintMetrics(const MetricsOptions& options) {
   const std::vector<const Metric*> metrics = ChosenMetrics(options);
   const std::vector<Judgement> examples = ReadExamples(options);
   const std::vector<std::string> labels = LabelsOf(options, examples);
+  std::vector<JudgedMetric> all;  // before anything is printed, since one may fail
+  for (const Metric* metric : metrics) all.push_back(Judged(*metric, metrics, labels, examples));
   Json values = Json::object(), unread = Json::object(), positive = Json::object();
-  for (const Metric* metric : metrics) {
-    const JudgedMetric judged = Judged(*metric, metrics, labels, examples);
+  for (const JudgedMetric& judged : all) {
+    const Metric& metric = *judged.metric;
     for (const NamedValue& value : judged.values) values[value.name] = value.value;
-    unread[metric->name] = judged.unread;
-    if (HasPositiveLabel(*metric)) positive[metric->name] = labels[1];
+    unread[metric.name] = judged.unread;
+    if (HasPositiveLabel(metric)) positive[metric.name] = labels[1];
     if (!options.json) PrintJudged(judged, labels, examples.size());
   }
   if (options.json) {

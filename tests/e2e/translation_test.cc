@@ -84,6 +84,16 @@ TEST_F(Translation, AnswersCanBeJudgedAlone) {
   command = {"metrics", "accuracy"};
   command.insert(command.end(), files.begin(), files.end());
   EXPECT_EQ(ParseJson(Run(command).out)["metrics"]["accuracy"], 50);
+  // They have one label each, and nothing is printed before that is known.
+  command = {"metrics", "bleu", "accuracy"};
+  command.insert(command.end(), files.begin(), files.end());
+  command.back() = "--references";
+  command.push_back((scratch_ / "answers.txt").string());
+  const Outcome two = Run(command);
+  EXPECT_EQ(two.code, 2);
+  EXPECT_TRUE(two.Says("accuracy compares each answer with one label, but there are 2 files of"))
+      << two.err;
+  EXPECT_EQ(two.out, "");
   // Each value has its name, even if two metrics call theirs alike; what cannot be read is counted.
   ReplaceFileDurably(scratch_ / "answers.txt", "yes\nno\n\nyes\n");
   command = {"metrics", "f1", "squad", "f1"};
