@@ -121,6 +121,14 @@ std::string HumanDuration(double seconds) {
   return fmt::format("{}d{:02}h", total / 86400, total / 3600 % 24);
 }
 
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return line;
+}
+
 std::string XmlText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

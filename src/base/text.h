@@ -38,6 +38,8 @@ std::string Counted(int64_t count, std::string_view thing);
 // characters, line ends among them, and bytes that are not UTF-8 read "\x1b". For what comes from
 // outside.
 std::string Printable(std::string_view text, int most = std::numeric_limits<int>::max());
+// `text` with spaces instead of its line breaks.
+std::string OneLine(std::string_view text);
 // `text` between the tags of XML or HTML, or inside the quotes of an attribute.
 std::string XmlText(std::string_view text);
 

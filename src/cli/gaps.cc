@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gaps.h"
 
+#include <algorithm>
+
 #include "data/normalizer.h"
 
 namespace syntra {
@@ -14,11 +16,21 @@ bool StartsWord(const Tokenizer& tokenizer, int32_t id) {
 }  // namespace
 
 DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text) {
-  return {tokenizer.EncodeWithSentinels(text), {}};
+  return {tokenizer.Encode(text), {}};
+}
+
+std::optional<std::vector<int32_t>> IdsAfter(const Tokenizer& tokenizer, std::string_view text,
+                                             std::string_view rest) {
+  const std::vector<int32_t> begun = tokenizer.Encode(text);
+  std::vector<int32_t> whole = tokenizer.Encode(std::string(text).append(rest));
+  const auto [end, place] = std::ranges::mismatch(begun, whole);
+  if (end != begun.end()) return std::nullopt;
+  whole.erase(whole.begin(), place);
+  return whole;
 }
 
 DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text) {
-  DecodeRequest request = RequestToGoOn(tokenizer, text);
+  DecodeRequest request{tokenizer.EncodeWithSentinels(text), {}};
   request.ids.push_back(tokenizer.eos_id());
   for (const SentinelPlace& place : tokenizer.FindSentinels(text)) {
     request.sentinels.insert(tokenizer.SentinelId(place.k));
@@ -45,7 +57,7 @@ Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output) {
 // Whether a space stands before the output only the pieces of both together tell.
 std::string GoOn(const Tokenizer& tokenizer, std::string_view text,
                  std::span<const int32_t> output) {
-  std::vector<int32_t> ids = tokenizer.EncodeWithSentinels(text);
+  std::vector<int32_t> ids = tokenizer.Encode(text);
   const std::string begun = tokenizer.Decode(ids);
   ids.insert(ids.end(), output.begin(), output.end());
   const std::string whole = tokenizer.Decode(ids);

@@ -55,13 +55,13 @@ class LineFiller {
     std::vector<DecodeRequest> requests;
     std::vector<size_t> asked;  // the line of each request
     for (size_t i = 0; i < lines.size(); ++i) {
-      const bool is_whole = IsWhole(lines[i]);
-      (is_whole ? has_whole_ : has_gaps_) = true;
-      if (is_whole) {
+      std::string error = TextFault(lines[i]);
+      if (error.empty() && IsWhole(lines[i])) {
+        has_whole_ = true;
         filled[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
-      std::string error = TextFault(lines[i]);
+      has_gaps_ |= error.empty();
       if (auto request = error.empty() ? reader_.Read(lines[i], &error) : std::nullopt) {
         if (raw_) request->sentinels.clear();
         requests.push_back(std::move(*request));
@@ -85,7 +85,7 @@ class LineFiller {
   // Warns if inputs of a task were cut, or if there was nothing to generate for any line, which
   // with --raw only empty lines can do.
   void Warn() const {
-    reader_.WarnOfCut();
+    reader_.Warn();
     if (raw_ || !has_whole_ || has_gaps_) return;
     Log().warn(
         "no line has a gap such as <extra_id_0>, so nothing was generated; with --raw the model "

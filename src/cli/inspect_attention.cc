@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <regex>
 #include <span>
 #include <string>
@@ -19,10 +21,13 @@
 #include "cli/checkpoint_options.h"
 #include "cli/config_options.h"
 #include "cli/inspect.h"
+#include "cli/line_answers.h"
 #include "cli/pictures.h"
 #include "cli/ranks.h"
+#include "cli/request_reader.h"
 #include "cli/text_table.h"
 #include "config/config.h"
+#include "data/row_layout.h"
 #include "data/table_source.h"
 #include "data/validation_data.h"
 #include "decode/attention_weights.h"
@@ -171,7 +176,8 @@ Json AttentionReport::ToJson() const {
 
 struct AttentionOptions {
   std::shared_ptr<CheckpointOptions> checkpoint;
-  std::string input, target;
+  std::optional<std::string> input;
+  std::string target;
   int64_t examples = 8, positions = 40;
   std::vector<std::string> layers;
   std::string svg;
@@ -198,16 +204,63 @@ std::vector<TextPair> PairsOfTasks(std::span<const TaskData> tasks, int64_t coun
   return pairs;
 }
 
-// The example that was given, or those of the validation split.
-ValidationData DataToShow(const LoadedModel& loaded, const AttentionOptions& options,
-                          Communicator& ranks, Watchdog& watchdog) {
-  if (!options.input.empty()) {
-    CheckWritesText(loaded.config.model());
-    const TextPair pair{options.input, options.target};
-    return ExamplesOf(loaded, {&pair, 1});
+// Batches of one example each.
+struct ShownExamples {
+  int64_t count = 0;
+  std::function<Batch(int64_t)> example;
+};
+
+// The tokens of an input and its target, as `score` reads them.
+struct GivenTokens {
+  std::vector<int32_t> input, target;
+};
+
+GivenTokens TokensOf(const LoadedModel& loaded, const std::string& input,
+                     const std::string& target) {
+  const ModelConfig& model = loaded.config.model();
+  if (!HasSide(model, Side::kDecoder)) {
+    Fail(ExitCode::kConfig,
+         "--input needs a model with a decoder, and this one is of architecture {}; without it its "
+         "validation examples are shown",
+         NameOf(model.architecture()));
   }
-  if (!HasTasks(loaded.config.data())) return OpenValidationData(loaded, ranks, watchdog);
-  return ExamplesOf(loaded, PairsOfTasks(OpenTasks(loaded, ranks, watchdog), options.examples));
+  if (input.empty())
+    Fail(ExitCode::kConfig, "--input is empty; give the text that the model reads");
+  CheckHasEos(*loaded.tokenizer);
+  RequestReader reader(loaded, nullptr);
+  GivenTokens tokens;
+  std::string error = TextFault(input + target);
+  if (const auto request = error.empty() ? reader.Read(input, &error) : std::nullopt) {
+    tokens.input = request->ids;
+    if (auto ids = reader.ReadTarget(input, tokens.input, target, &error)) tokens.target = *ids;
+  }
+  if (!error.empty()) Fail(ExitCode::kConfig, "the text {}", error);
+  // So that a language model reads the last token of the text, too.
+  if (reader.goes_on()) tokens.target.push_back(loaded.tokenizer->eos_id());
+  return tokens;
+}
+
+ShownExamples GivenExample(const LoadedModel& loaded, const AttentionOptions& options) {
+  const GivenTokens tokens = TokensOf(loaded, *options.input, options.target);
+  const ExampleLengths lengths{std::ssize(tokens.input), std::ssize(tokens.target)};
+  const RowLayout& layout = ArchitectureOf(loaded.config.model()).layout();
+  const ExampleLengths slots = layout.SlotsOf(lengths);
+  Batch batch(1, slots.inputs, slots.targets);
+  RowWriter(layout, 0, &batch).Append(lengths, [&](const ExampleSlots& example) {
+    std::ranges::copy(tokens.input, example.inputs.begin());
+    std::ranges::copy(tokens.target, example.targets.begin());
+  });
+  return {1, [batch](int64_t) { return batch; }};
+}
+
+ShownExamples ValidationExamples(const LoadedModel& loaded, const AttentionOptions& options,
+                                 Communicator& ranks, Watchdog& watchdog) {
+  ValidationData data =
+      HasTasks(loaded.config.data())
+          ? ExamplesOf(loaded, PairsOfTasks(OpenTasks(loaded, ranks, watchdog), options.examples))
+          : OpenValidationData(loaded, ranks, watchdog);
+  const int64_t count = std::min(options.examples, data.example_count());
+  return {count, [data = std::move(data)](int64_t i) { return data.Examples(i, 1); }};
 }
 
 // Attentions whose names differ only in numbers do the same in other layers.
@@ -309,14 +362,13 @@ Json JsonOf(std::span<const HeatMapGroup> groups) {
   return list;
 }
 
-void Show(const LoadedModel& loaded, const ValidationData& data, const AttentionOptions& options,
+void Show(const LoadedModel& loaded, const ShownExamples& examples, const AttentionOptions& options,
           Watchdog& watchdog) {
   const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
-  const int64_t count = std::min(options.examples, data.example_count());
   AttentionReport report;
   std::vector<HeatMapGroup> maps;  // of the first example
-  for (int64_t i = 0; i < count; ++i) {
-    const auto attentions = AttentionWeightsOf(loaded.replica->trained(), data.Examples(i, 1));
+  for (int64_t i = 0; i < examples.count; ++i) {
+    const auto attentions = AttentionWeightsOf(loaded.replica->trained(), examples.example(i));
     report.Add(attentions);
     if (i == 0) maps = MapsOf(attentions, options);
     watchdog.Alive();
@@ -329,7 +381,7 @@ void Show(const LoadedModel& loaded, const ValidationData& data, const Attention
   if (!options.json) return fmt::print("{}", report.Text());
   Json all{{"checkpoint", loaded.path.string()},
            {"step", loaded.step},
-           {"examples", count},
+           {"examples", examples.count},
            {"attentions", report.ToJson()}};
   if (options.weights) all["first_example"] = JsonOf(maps);
   fmt::print("{}\n", JsonText(all));
@@ -341,7 +393,8 @@ Action SetUpInspectAttention(CLI::App& app) {
   const auto options = std::make_shared<AttentionOptions>();
   options->checkpoint = AddCheckpointOptions(app);
   auto* input = app.add_option("--input", options->input,
-                               "Show how the model reads this text, instead of validation examples")
+                               "Show how the model reads this text, as score reads it, instead of "
+                               "validation examples")
                     ->type_name("TEXT");
   app.add_option("--target", options->target, "The text that the model writes for it")
       ->type_name("TEXT")
@@ -368,8 +421,10 @@ Action SetUpInspectAttention(CLI::App& app) {
     options->checkpoint->overrides.emplace_back("train.device=CPU");
     return WithRanks("inspect", [&](Communicator& ranks, Watchdog& watchdog) {
       const LoadedModel loaded = options->checkpoint->LoadOnRanks(kForGeneration, ranks, watchdog);
-      const ValidationData data = DataToShow(loaded, *options, ranks, watchdog);
-      if (ranks.rank() == 0) Show(loaded, data, *options, watchdog);
+      const ShownExamples examples = options->input
+                                         ? GivenExample(loaded, *options)
+                                         : ValidationExamples(loaded, *options, ranks, watchdog);
+      if (ranks.rank() == 0) Show(loaded, examples, *options, watchdog);
       return ExitCode::kDone;
     });
   };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -57,10 +58,17 @@ void LineAnswers::Run(const Answer& answer) {
     const std::vector<std::string> answers = answer(block.lines);
     before_ += block_;
     if (ranks_.rank() != 0) continue;
-    for (const std::string& line : answers) fmt::print("{}\n", line);
+    for (const std::string& answer : answers) {
+      const std::string line = OneLine(answer);
+      broken_ += line != answer;
+      fmt::print("{}\n", line);
+    }
     FlushOutput();
   }
   if (shown_ > 0) StderrLine().Finish();
+  if (broken_ == 0) return;
+  Log().warn("{} line breaks, which are printed as spaces; --json keeps them",
+             broken_ == 1 ? "1 answer has" : WithThousands(broken_) + " answers have");
 }
 
 std::string LineAnswers::Report(size_t index, const std::string& what) {

@@ -24,7 +24,8 @@ class LineAnswers {
   // Returns a line for each of `lines` on rank 0; the results of other ranks are ignored.
   // Collective.
   using Answer = std::function<std::vector<std::string>(const std::vector<std::string>& lines)>;
-  // Rank 0 reads standard input to its end and prints. Blocks are as ArrivingLines gives them,
+  // Rank 0 reads standard input to its end and prints, with spaces for line breaks in an answer, so
+  // that each line has one line of output. Blocks are as ArrivingLines gives them,
   // whatever the number of ranks.
   void Run(const Answer& answer);
 
@@ -44,6 +45,7 @@ class LineAnswers {
   size_t block_ = 0;   // of this one
   size_t answered_ = 0;
   size_t bad_ = 0;
+  int64_t broken_ = 0;            // answers with line breaks
   double start_ = 0, shown_ = 0;  // monotonic
 };
 

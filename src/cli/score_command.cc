@@ -31,11 +31,10 @@ struct ScoredLine {
   std::string error;                      // why the line cannot be scored; else empty
 };
 
-// Reads lines with targets. Where the model goes on with texts, the targets stand after the input,
-// and neither ends with an EOS.
+// Reads lines with targets.
 class TargetReader {
  public:
-  // `task`: with whose inputs the lines begin, and whose targets are plain text; or null.
+  // `task`: with whose inputs the lines begin; or null.
   TargetReader(const LoadedModel& model, const Task* task) : inputs_(model, task) {}
 
   // The input has as many of the fields, with tabs between them, as the task's; the targets follow.
@@ -62,31 +61,21 @@ class TargetReader {
     std::optional<DecodeRequest> input = inputs_.Read(line.input, error);
     if (!input) return std::nullopt;
     ScoreRequest request{std::move(input->ids), {}};
-    const DecodeSettings& lengths = inputs_.settings();
-    const int64_t room =
-        lengths.together > 0 ? lengths.together - std::ssize(request.ids) : lengths.output_length;
     for (const std::string& target : line.targets) {
-      request.targets.push_back(inputs_.RequestOf(target).ids);
-      const int64_t length = std::ssize(request.targets.back());
-      if (length > 0 && length <= room) continue;
-      *error = length == 0 ? "has an empty target; write some text after each tab"
-                           : TooLongTarget(length, room);
-      return std::nullopt;
+      auto ids = inputs_.ReadTarget(line.input, request.ids, target, error);
+      if (!ids) return std::nullopt;
+      if (ids->empty()) {
+        *error = "has an empty target; write some text after each tab";
+        return std::nullopt;
+      }
+      request.targets.push_back(std::move(*ids));
     }
     return request;
   }
 
-  void WarnOfCut() const { inputs_.WarnOfCut(); }
+  void Warn() const { inputs_.Warn(); }
 
  private:
-  std::string TooLongTarget(int64_t length, int64_t room) const {
-    return fmt::format("has a target of {} tokens, but the model has room for {} (its {})", length,
-                       room,
-                       inputs_.settings().together > 0
-                           ? "data.input_length, without the input"
-                           : "data.target_length or, where that is 0, data.input_length");
-  }
-
   RequestReader inputs_;
 };
 
@@ -149,7 +138,7 @@ ExitCode Score(const CheckpointOptions& checkpoint, const ScoreOptions& options,
     }
     return printed;
   });
-  if (ranks.rank() == 0) reader.WarnOfCut();
+  if (ranks.rank() == 0) reader.Warn();
   return answers.code();
 }
 

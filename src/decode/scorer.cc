@@ -92,8 +92,9 @@ std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> req
                                                Communicator& ranks, const OnBatch& on_batch) {
   std::vector<RequestSize> sizes;
   for (const ScoreRequest& request : requests) sizes.push_back(RequestSizeOf(request));
-  const std::vector<RequestBatch> batches =
-      BatchesBySize(sizes, settings_.input_length, settings_.output_length);
+  // Beside a short input a target may fill the rest of the row.
+  const int64_t longest = settings_.together > 0 ? settings_.together : settings_.output_length;
+  const std::vector<RequestBatch> batches = BatchesBySize(sizes, settings_.input_length, longest);
   return ShareBatches<std::vector<double>>(
       batches, requests.size(), ranks,
       [&](const RequestBatch& batch) { return ScoreOne(requests, batch); }, on_batch);

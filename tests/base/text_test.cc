@@ -32,6 +32,8 @@ TEST(Text, PrintableCommandsNoTerminal) {
   EXPECT_EQ(Printable("ab", 2), "ab");
 }
 
+TEST(Text, OneLineHasNoBreaks) { EXPECT_EQ(OneLine("a\nb\r\nc\td"), "a b  c\td"); }
+
 TEST(Text, NumbersMustFillTheText) {
   int64_t integer;
   double number;

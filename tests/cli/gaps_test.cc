@@ -91,6 +91,21 @@ TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
   EXPECT_EQ(tokens_until_end(none, output), 8);  // EOS
 }
 
+TEST_F(Gaps, ATargetFollowsItsTextAsItIs) {
+  const auto after = [](const std::string& text, const std::string& rest) {
+    return IdsAfter(*tokenizer_, text, rest);
+  };
+  const std::vector<int32_t> word{PieceId("\u2581cat")}, end{PieceId(".")};
+  EXPECT_EQ(after("The", " cat"), word);
+  EXPECT_EQ(after("The ", "cat"), word);
+  EXPECT_EQ(after("The cat", "."), end);
+  EXPECT_EQ(after("", "The cat."), tokenizer_->Encode("The cat."));
+  EXPECT_EQ(after("The", ""), std::vector<int32_t>());
+  EXPECT_EQ(after("The c", "at"), std::nullopt);
+  // Corpora have no sentinels.
+  EXPECT_EQ(RequestToGoOn(*tokenizer_, "a <extra_id_0>").ids, tokenizer_->Encode("a <extra_id_0>"));
+}
+
 TEST_F(Gaps, BeginningsAreGoneOnWith) {
   const DecodeRequest request = RequestToGoOn(*tokenizer_, "A cat");
   EXPECT_EQ(request.ids, tokenizer_->Encode("A cat"));

@@ -129,7 +129,7 @@ TEST_F(Classifier, LabelsAreThoseOfTheTaskThatIsNamed) {
         "input: '{{text}}' label: {} label_value: ['ca', 'da']}}}} ",
         name, labels);
   };
-  const std::string tasks = task("one", R"(["ca", "da"])") + task("two", R"(["f", "e"])");
+  const std::string tasks = task("one", R"(["ca", "da"])") + task("two", R"(["f\nf", "e\ne"])");
   ASSERT_EQ(
       Run(Alone("run", {"data {" + tasks + "}", "model.classifier.classes=4", "train.steps=4"}))
           .code,
@@ -146,7 +146,9 @@ TEST_F(Classifier, LabelsAreThoseOfTheTaskThatIsNamed) {
   EXPECT_TRUE(run({"--task", "three"}).Says("no task \"three\"; choose one by --task"));
   const Outcome named = run({"--task", "two"});
   EXPECT_EQ(named.code, 0) << named.err;
-  EXPECT_TRUE(named.out == "f\n" || named.out == "e\n") << named.out;
+  // An answer is a line, whatever is in it.
+  EXPECT_TRUE(named.out == "f f\n" || named.out == "e e\n") << named.out;
+  EXPECT_TRUE(named.Says("1 answer has line breaks, which are printed as spaces")) << named.err;
   const Outcome raw = run({"--task", "two", "--raw"});
   EXPECT_EQ(raw.code, 2);
   EXPECT_TRUE(raw.Says("remove --raw")) << raw.err;

@@ -123,11 +123,37 @@ TEST_F(DecoderRun, LearnsSentencesByHeartAndGoesOnWithThem) {
   const std::string begun = sentences[0].substr(0, 8), rest = sentences[0].substr(9);
   const std::string other = sentences[1].substr(9);
   const Outcome scores =
-      Run(Of("score", "run"), {.input = begun + "\t" + rest + "\t" + other + "\n"});
+      Run(Of("score", "run"), {.input = begun + "\t " + rest + "\t " + other + "\n"});
   const std::vector<std::string> parts = Split(StripSpace(scores.out), '\t');
   ASSERT_EQ(parts.size(), 2u) << scores.out << scores.err;
   EXPECT_GT(std::stod(parts[0]), -2);
   EXPECT_LT(std::stod(parts[1]), -20);
+  EXPECT_EQ(scores.err.find("last word"), std::string::npos) << scores.err;
+  // A target goes on as it is written, and may also be a part of a word.
+  const Outcome joined = Run(Of("score", "run"), {.input = begun + "\t" + rest + "\n"});
+  EXPECT_LT(std::stod(joined.out), std::stod(parts[0]) - 1);
+  EXPECT_THAT(joined.err, HasSubstr("1 target goes on with the last word of the input"));
+  // What was generated is as probable as generate says, but for the EOS.
+  Arguments json = Of("generate", "run");
+  json.push_back("--json");
+  const Json answer = ParseJson(Run(json, {.input = begun + "\n"}).out).at("outputs").at(0);
+  const std::string text = answer.at("text").get<std::string>();
+  const Outcome again =
+      Run(Of("score", "run"), {.input = begun + "\t" + text.substr(begun.size()) + "\n"});
+  EXPECT_NEAR(std::stod(again.out), answer.at("log_probability").get<double>(), 0.1);
+
+  // Each token of the text is read, and the 0 before it.
+  Arguments read{"inspect", "attention"};
+  const Arguments of_run{
+      "--checkpoint", Directory("run").string(), "--json", "--weights", "--layer", "layer_00"};
+  read.insert(read.end(), of_run.begin(), of_run.end());
+  read.insert(read.end(), {"--input", "aa ba ca", "--target", " da"});
+  const Json weights = ParseJson(Run(read).out).at("first_example").at(0).at("weights").at(0);
+  EXPECT_EQ(weights.size(), 5u);
+  for (int i = 0; i < 32; ++i) read.back() += " da";
+  const Outcome too_long = Run(read);
+  EXPECT_EQ(too_long.code, 2);
+  EXPECT_THAT(too_long.out, HasSubstr("the text has a target of"));
 
   Arguments samples = Of("generate", "run");
   samples.insert(samples.end(), {"--samples", "10", "--raw"});
@@ -326,6 +352,16 @@ checkpoint { every: 0 }
     const Json results = ParseJson(ReadWholeFile(Directory(name) / "results.json"));
     EXPECT_EQ(results.at("tasks").at("toy").at("accuracy"), 100) << JsonText(results);
   }
+  // Beside a short input a target may fill the row.
+  std::string long_target = "da";
+  for (int i = 1; i < 20; ++i) long_target += " da";
+  const Outcome scored = Run(Of("score", "ranked-true"), {.input = "ea ga\t" + long_target + "\n"});
+  EXPECT_EQ(scored.code, 0) << scored.err;
+  EXPECT_LT(std::stod(scored.out), 0);
+  const Outcome longer = Run(Of("score", "ranked-true"),
+                             {.input = "ea ga\t" + long_target + " " + long_target + "\n"});
+  EXPECT_EQ(longer.code, 3);
+  EXPECT_THAT(longer.err, HasSubstr("data.input_length and data.target_length together"));
   // An exported model remembers its tasks, so that it still answers lines instead of going on.
   ExpectSameBehindExport("ranked-true", "ea ga\n");
 }
@@ -339,7 +375,7 @@ TEST_F(DecoderRun, LongLinesAreNamed) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("line 2 of the input has 32 tokens, but the model reads 31 "
                                      "(its data.input_length, with room for a token of output)"));
-  const Outcome scores = Run(Of("score", "run"), {.input = longest + "\taa\taa aa\naa\t\n"});
+  const Outcome scores = Run(Of("score", "run"), {.input = longest + "\t aa\t aa aa\naa\t\n"});
   EXPECT_EQ(scores.code, 3);
   EXPECT_THAT(scores.err, HasSubstr("line 1 of the input has a target of 2 tokens, but the model "
                                     "has room for 1"));

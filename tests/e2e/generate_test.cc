@@ -19,16 +19,16 @@ TEST_F(Generate, ALineForALine) {
   Train("run", {"train.steps=6"});
   const Arguments generate{"generate", "--checkpoint", Directory("run").string()};
   const std::string too_long = TooLong();
-  const Outcome outcome = Run(
-      generate, {.input = "aa ba <extra_id_0> ca\n\n" + too_long + "\nno gap, w\xc3\xb6rds \xff\n" +
-                          too_long + "\nno end of line <extra_id_1>"});
+  const Outcome outcome =
+      Run(generate, {.input = "aa ba <extra_id_0> ca\n\n" + too_long + "\nno gap, w\xc3\xb6rds\n" +
+                              too_long + "\nno end of line <extra_id_1>"});
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   const std::vector<std::string> lines = Split(outcome.out, '\n');
   ASSERT_EQ(lines.size(), 7u) << outcome.out;
   EXPECT_TRUE(lines[0].starts_with("aa ba ")) << outcome.out;
   EXPECT_EQ(lines[1], "");
   EXPECT_EQ(lines[2], "");
-  EXPECT_EQ(lines[3], "no gap, w\xc3\xb6rds \xff");
+  EXPECT_EQ(lines[3], "no gap, w\xc3\xb6rds");
   EXPECT_EQ(lines[4], "");
   EXPECT_TRUE(lines[5].starts_with("no end of line")) << outcome.out;
   for (const char* number : {"3", "5"}) {
@@ -52,13 +52,15 @@ TEST_F(Generate, LinesThatAreNoTextAreRefused) {
   Train("run", {"train.steps=6"});
   const std::string checkpoint = Directory("run").string();
   const Outcome filled = Run({"generate", "--checkpoint", checkpoint},
-                             {.input = "aa \xff <extra_id_0>\nba <extra_id_0>\n"});
+                             {.input = "aa \xff <extra_id_0>\nba <extra_id_0>\n\xff\n"});
   EXPECT_EQ(filled.code, 3);
   EXPECT_TRUE(
       filled.Says("error: line 1 of the input is bad: text is not well-formed UTF-8; an "
                   "empty line"))
       << filled.err;
+  EXPECT_TRUE(filled.Says("error: line 3 of the input is bad")) << filled.err;
   EXPECT_TRUE(filled.out.starts_with("\nba")) << filled.out;
+  EXPECT_TRUE(filled.out.ends_with("\n\n")) << filled.out;
   const Outcome scored = Run({"score", "--checkpoint", checkpoint},
                              {.input = "aa\tba\naa\tb" + std::string(1, '\0') + "a\n"});
   EXPECT_EQ(scored.code, 3);

@@ -130,8 +130,22 @@ TEST_F(Tools, InspectAttention) {
   EXPECT_NEAR(weights[1][0][0].get<double>(), 1, 1e-6);  // there is no other
   EXPECT_EQ(weights[1][0][1], 0);
   const Json one = RunJson({"inspect", "attention", "--checkpoint", Directory("run").string(),
-                            "--json", "--input", "ab cd", "--target", "ef"});
+                            "--json", "--weights", "--layer", "encoder/layer_00", "--input",
+                            "aa <extra_id_0> ba", "--target", "<extra_id_0> ca"});
   EXPECT_EQ(one.at("examples"), 1);
+  // Two words, a sentinel, EOS.
+  EXPECT_EQ(one.at("first_example").at(0).at("weights").at(0).size(), 4u);
+  std::string many = "aa";
+  for (int i = 1; i < 40; ++i) many += " aa";
+  for (const auto& [input, says] :
+       {std::pair{std::string(), "--input is empty"},
+        {many, "the text has 41 tokens, but the model reads 32"},
+        {std::string("\xff"), "the text is bad: text is not well-formed UTF-8"}}) {
+    const Outcome refused =
+        Run({"inspect", "attention", "--checkpoint", Directory("run").string(), "--input", input});
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_TRUE(refused.Says(says)) << refused.err;
+  }
   const Outcome unknown = Run({"inspect", "attention", "--checkpoint", Directory("run").string(),
                                "--layer", "none", "--svg", picture.string()});
   EXPECT_EQ(unknown.code, 2) << unknown.err;
