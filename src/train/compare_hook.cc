@@ -14,7 +14,7 @@ class CompareHook : public Hook {
   CompareHook(RunContext& run, TrainingState& state) : run_(run), state_(state) {}
 
   bool Start(int64_t step) override {
-    const OddRanks odd = Compare(step);
+    const OddRanks odd = FindDifference(step);
     if (odd.text.empty()) return true;
     Fail(ExitCode::kDiverged,
          "the replicas of the ranks differ after step {}: {}. The run's checkpoint, or "
@@ -27,12 +27,28 @@ class CompareHook : public Hook {
   }
 
   bool AfterStep(const StepReport& report) override {
-    if (!ReadsParametersAfter(report)) return true;
-    const OddRanks odd = Compare(report.step);
-    if (odd.text.empty()) return true;
+    if (ReadsParametersAfter(report)) Compare(report.step);
+    return true;
+  }
+
+  // Where the run stops or ends, before the last state is saved.
+  void Stop(int64_t step) override { CompareLast(step); }
+  bool End(int64_t step) override {
+    CompareLast(step);
+    return true;
+  }
+
+ private:
+  void CompareLast(int64_t step) {
+    if (run_.config.train().compare_replicas_every() > 0 && compared_step_ != step) Compare(step);
+  }
+
+  void Compare(int64_t step) {
+    const OddRanks odd = FindDifference(step);
+    if (odd.text.empty()) return;
     std::string message = fmt::format(
-        "the replicas of the ranks differ after step {}: {}. A machine computes wrongly",
-        report.step, odd.text);
+        "the replicas of the ranks differ after step {}: {}. A machine computes wrongly", step,
+        odd.text);
     if (!odd.hosts.empty()) {
       message += fmt::format(
           "; continue without {0} (in Slurm: --exclude={0} of srun, sbatch and syntra slurm)",
@@ -41,9 +57,9 @@ class CompareHook : public Hook {
     throw CommonError(ExitCode::kDiverged, message);
   }
 
- private:
   // The text is empty if all are equal; otherwise rank 0 alone says more.
-  OddRanks Compare(int64_t step) {
+  OddRanks FindDifference(int64_t step) {
+    compared_step_ = step;
     if (run_.ranks.size() == 1) return {};
     const Watchdog::Phase phase(run_.watchdog, RunPhase::kCompare, step);
     const TraceSpan span(run_.trace, TraceLane::kTraining, "compare replicas", step);
@@ -56,6 +72,7 @@ class CompareHook : public Hook {
 
   RunContext& run_;
   TrainingState& state_;
+  int64_t compared_step_ = -1;  // the last one
 };
 
 }  // namespace

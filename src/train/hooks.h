@@ -16,8 +16,9 @@ namespace syntra {
 // stragglers. `data` describes what the run learns from.
 std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data);
 
-// Compares the replicas of the ranks every train.compare_replicas_every steps. Throws
-// CommonError(kDiverged) if they differ.
+// Compares the replicas of the ranks at the start, every train.compare_replicas_every steps and,
+// unless that is 0, where the run stops or ends. Throws CommonError(kDiverged) if they differ. This
+// must come before the hook that saves.
 std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 
 // Logs spikes of the loss. Counts the steps that were not finite and, where train.loss_spikes says

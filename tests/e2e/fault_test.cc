@@ -114,6 +114,26 @@ TEST_F(Fault, ReplicasThatDifferAreFound) {
       << third.err;
 }
 
+// Also of runs shorter than train.compare_replicas_every: all ranks would continue from it, or take
+// it for the result.
+TEST_F(Fault, NoWrongReplicaIsTheLastCheckpoint) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const auto train = [&](const std::string& name, const char* every, const char* failpoints) {
+    return Run(Pretrain(name, {"train.steps=15", "checkpoint.every=0", "evaluation.every=12",
+                               std::string("train.compare_replicas_every=") + every}),
+               {.ranks = 2, .environment = {std::string("SYNTRA_FAILPOINT=") + failpoints}});
+  };
+  const Outcome ended = train("ended", "10", "wrong_parameter@14:1");
+  EXPECT_EQ(ended.code, 6) << ended.err;
+  EXPECT_TRUE(ended.Says("the replicas of the ranks differ after step 15")) << ended.err;
+  EXPECT_EQ(NewestStep("ended"), 0);
+  const Outcome stopped = train("stopped", "100", "wrong_parameter@11:1,stop_evaluation@12");
+  EXPECT_EQ(stopped.code, 6) << stopped.err;
+  EXPECT_TRUE(stopped.Says("the replicas of the ranks differ after step 12")) << stopped.err;
+  EXPECT_EQ(NewestStep("stopped"), 0);
+  EXPECT_EQ(train("off", "0", "wrong_parameter@14:1").code, 0);
+}
+
 TEST_F(Fault, AStragglerIsNamedOnce) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Outcome outcome =
