@@ -27,7 +27,7 @@ class TextToText : public Task {
     for (const Path& file : files) {
       bad += ReadRows(
           {file, OwnFormat(file, header_), fields, &rows}, policy,
-          [&](const Row& row) { return std::vector{Parse(row)}; }, sink);
+          [&](const Row& row) { return std::vector{Parse(row, is_test)}; }, sink);
     }
     return bad;
   }
@@ -35,13 +35,17 @@ class TextToText : public Task {
   const TextTemplate* input_template() const override { return &input_; }
 
  private:
-  TaskExample Parse(const Row& row) const {
+  TaskExample Parse(const Row& row, bool is_test) const {
     const auto inputs = row.fields.first(input_.fields().size());
     const auto targets = row.fields.subspan(inputs.size());
     TaskExample example;
     example.inputs = input_.Fill([&](size_t i) { return std::string_view(*inputs[i]); });
     example.targets = kNoTarget;
-    if (std::ranges::all_of(targets, [](const auto& field) { return field.has_value(); })) {
+    const auto is_there = [](const auto& field) { return field.has_value(); };
+    // A table has no other way to say that there is no answer.
+    const auto is_empty = [](const auto& field) { return field->empty(); };
+    if (std::ranges::all_of(targets, is_there) &&
+        !(is_test && std::ranges::all_of(targets, is_empty))) {
       example.targets = target_.Fill([&](size_t i) { return std::string_view(*targets[i]); });
       example.accepted_texts = {example.targets};
     }

@@ -75,7 +75,13 @@ void TestAnswers::Write(const Task& task, const TaskSplit& split, const Answers&
   const auto is_judgeable = [&](const Prediction& answer) {
     return IsJudgeable(task, answer.example);
   };
-  if (answers.empty() || !std::ranges::all_of(answers, is_judgeable)) return;
+  const int64_t judgeable = std::ranges::count_if(answers, is_judgeable);
+  if (judgeable == 0) return;
+  if (judgeable < std::ssize(answers)) {
+    Log().info("{}: not judged, since only {} of {} examples have an answer in the file", name,
+               WithThousands(judgeable), WithThousands(std::ssize(answers)));
+    return;
+  }
   const NamedValues values = MetricsOf(task, JudgementsOf(task, answers));
   Log().info("{}: {} over {} examples", name, Describe(values), WithThousands(std::ssize(answers)));
   metrics_[name] = ToJson(values);

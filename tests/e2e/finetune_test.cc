@@ -356,6 +356,22 @@ TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
   EXPECT_TRUE(again.Says("the run is done")) << again.err;
 }
 
+TEST_F(Finetune, ATestTableWithoutAllTargetsIsNotJudged) {
+  ReplaceFileDurably(scratch_ / "blank.tsv", "text\tlabel\nea ga\t\nfa ga\t\n");
+  ReplaceFileDurably(scratch_ / "partly.tsv", "text\tlabel\nea ga\tda\nfa ga\t\n");
+  for (const std::string name : {"blank", "partly"}) {
+    const Outcome outcome =
+        Run(Command(name, {"data.task=[{ text_to_text { name: 'toy' train: 'train.tsv' test: '" +
+                               name + ".tsv' input: '{text}' target: '{label}' metric: 'bleu' } }]",
+                           "train.steps=1"}));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_FALSE(Results(name).contains("test")) << name;
+    EXPECT_EQ(outcome.Says("toy_test: not judged, since only 1 of 2 examples have an answer"),
+              name == "partly")
+        << outcome.err;
+  }
+}
+
 // RTE is a task of both benchmarks, and the diagnostics are SuperGLUE's.
 TEST_F(Finetune, DiagnosticsAreNotOfGluesTask) {
   const std::string rows = "index\tsentence1\tsentence2\tlabel\n0\taa ba\tda ea\tentailment\n";

@@ -70,6 +70,28 @@ TEST(OwnFiles, TextToText) {
   EXPECT_EQ(test[0].targets, kNoTarget);
 }
 
+// The last row has an answer, since one field is given.
+TEST(OwnFiles, EmptyFieldsOfATestSplitAreNoTarget) {
+  const auto read = [](const std::string& split, const std::string& target) {
+    return ReadOwn(fmt::format("text_to_text {{ name: 'own' train: 'b.tsv' {}: 'a.tsv' "
+                               "input: '{{text}}' target: '{}' }}",
+                               split, target),
+                   "a.tsv", "text\tone\ttwo\na\t\t\nb\t\ty\n", split);
+  };
+  for (const char* target : {"{two}", "{one}, {two}."}) {
+    const auto test = read("test", target);
+    ASSERT_EQ(test.size(), 2u);
+    EXPECT_EQ(test[0].targets, kNoTarget) << target;
+    EXPECT_TRUE(test[0].accepted_texts.empty()) << target;
+    EXPECT_EQ(test[1].accepted_texts, std::vector{test[1].targets}) << target;
+  }
+  EXPECT_EQ(read("test", "{one}, {two}.")[1].targets, ", y.");
+  const auto validation = read("validation", "{one}, {two}.");
+  ASSERT_EQ(validation.size(), 2u);
+  EXPECT_EQ(validation[0].targets, ", .");
+  EXPECT_EQ(validation[0].accepted_texts, std::vector<std::string>{", ."});
+}
+
 constexpr const char* kTranslation =
     "parallel_text { name: 'en_de' prefix: 'German: ' validation { input: 'a.en' target: 'a.de' } "
     "validation { input: 'b.en.gz' target: 'b.de' } }";
