@@ -20,9 +20,9 @@ namespace {
 
 // Unless it was given a name of its own.
 std::optional<int64_t> StepOf(const Path& directory) {
-  // A trailing slash leaves an empty file name.
-  const Path named = directory.has_filename() ? directory : directory.parent_path();
-  return ParseStepName(named.filename().string());
+  // "." and a trailing slash hide the name.
+  const Path named = std::filesystem::absolute(directory / "").lexically_normal();
+  return ParseStepName(named.parent_path().filename().string());
 }
 
 std::span<std::byte> BytesOf(const TensorView& view) {

@@ -53,6 +53,16 @@ Path RootAt(const Path& path) {
   return Exists(inner) ? inner : path;
 }
 
+// The place that a user's path names.
+Path NamedPlace(const Path& named) {
+  const Path path = WithoutCheckpointFile(named);
+  const bool is_link = TypeOf(path) == std::filesystem::file_type::symlink;
+  if (!is_link || !Exists(path / kManifestName)) return path;
+  std::error_code code;
+  const Path behind = std::filesystem::canonical(path, code);
+  return code ? path : behind;
+}
+
 }  // namespace
 
 void FailAllRejected(const Path& root, const std::vector<RejectedCheckpoint>& rejected) {
@@ -141,8 +151,9 @@ Path WithoutCheckpointFile(const Path& path) {
   return Exists(directory / kManifestName) ? directory : path;
 }
 
-Checkpoint OpenNewest(const Path& place) {
-  const Path path = WithoutCheckpointFile(place);
+Checkpoint OpenNewest(const Path& path) { return OpenNewestIn(NamedPlace(path)); }
+
+Checkpoint OpenNewestIn(const Path& path) {
   if (!Exists(path)) Fail(ExitCode::kConfig, "{} does not exist", path.string());
   if (!IsDirectory(path)) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
@@ -158,8 +169,8 @@ Checkpoint OpenNewest(const Path& place) {
                       : " itself, but these in it do; name one of them: " + JoinFirst(inside, 4));
 }
 
-std::vector<Path> CheckpointsAt(const Path& place) {
-  const Path path = WithoutCheckpointFile(place);
+std::vector<Path> CheckpointsAt(const Path& named) {
+  const Path path = NamedPlace(named);
   if (!IsDirectory(path)) return {};
   if (Exists(path / kManifestName)) return {path};
   std::vector<Path> paths;

@@ -47,10 +47,14 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 // Error(kCheckpoint) if none is valid, and leaves all in place.
 int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSchedule& schedule = {});
 
-// The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
-// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none,
-// Error(kConfig) if there is nothing at all of that name. Changes nothing.
+// The newest valid checkpoint below `path`, which a user named: a checkpoint (its MANIFEST, its
+// tensors.h5 and a link to it stand for it), a run directory, or a directory of checkpoints. Throws
+// Error(kCheckpoint) if there is none, Error(kConfig) if there is nothing at all of that name.
+// Changes nothing.
 Checkpoint OpenNewest(const Path& path);
+// The same for a place in a run directory. That may come from anyone, so a link in place of a
+// checkpoint is refused.
+Checkpoint OpenNewestIn(const Path& path);
 
 // The checkpoints among which OpenNewest chooses, newest first. Their contents are not read.
 std::vector<Path> CheckpointsAt(const Path& path);

@@ -27,10 +27,20 @@
 namespace syntra {
 namespace {
 
-// The run directory that the checkpoint lies in; empty if it lies in none.
+// The run directory that the checkpoint lies in, by its path or behind links in that; empty if it
+// lies in none.
 Path RunDirectoryOf(const Path& checkpoint) {
-  const Path holder = std::filesystem::absolute(checkpoint / "").parent_path().parent_path();
-  return holder.filename() == RunDirectory{}.checkpoints() ? holder.parent_path() : Path();
+  std::error_code code;
+  const Path named = std::filesystem::absolute(checkpoint).lexically_normal();
+  for (Path place : {named, std::filesystem::canonical(checkpoint, code)}) {
+    if (!place.has_filename()) place = place.parent_path();  // it ended with a slash
+    const Path holder = place.parent_path();
+    if (holder.filename() != RunDirectory{}.checkpoints()) continue;
+    // With "link/.." in the path the first one may be another place. One that the run has removed
+    // meanwhile is taken.
+    if (std::filesystem::equivalent(place, checkpoint, code) || code) return holder.parent_path();
+  }
+  return {};
 }
 
 // A checkpoint may come from anybody, so what it says of places that are written to does not count:

@@ -57,6 +57,9 @@ StoredModel OpenAverage(const Path& path, int count, const Path& tokenizer) {
   }
   std::vector<StoredModel> models;
   for (const Path& checkpoint : std::span(checkpoints).first(count)) {
+    if (TypeOf(checkpoint) != std::filesystem::file_type::directory) {
+      Fail(ExitCode::kCheckpoint, "{} is not a directory", checkpoint.string());  // perhaps a link
+    }
     models.push_back(kSyntraFormat.open(checkpoint, tokenizer));
     RequireSameModel(models.front(), models.back());
   }

@@ -279,7 +279,7 @@ Path Finetuning::ModelFor(const Task& task) const {
 // Rank 0 chooses it.
 Checkpoint Finetuning::OpenModelFor(RunContext& run, const Task& task) const {
   std::optional<Checkpoint> opened;
-  if (run.is_chief()) opened = OpenNewest(ModelFor(task));
+  if (run.is_chief()) opened = OpenNewestIn(ModelFor(task));
   return *OpenOnAllRanks(std::move(opened), run.ranks, kShareRunDirectory);
 }
 

@@ -151,7 +151,7 @@ Path KeptInitial(const CheckpointConfig& config) {
 // Another start, in place of one that is damaged, is for people to choose.
 InitialModel OpenKept(const Path& directory) {
   try {
-    return FromCheckpoint(OpenNewest(directory));
+    return FromCheckpoint(OpenNewestIn(directory));
   } catch (const Error& error) {
     if (error.code() != ExitCode::kCheckpoint) throw;
     Fail(ExitCode::kCheckpoint,

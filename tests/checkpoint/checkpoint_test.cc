@@ -127,6 +127,38 @@ TEST(Checkpoint, ACopyMayHaveAnyName) {
   std::filesystem::remove_all(root);
 }
 
+// Links inside of directories of checkpoints are another matter (damage_test.cc).
+TEST(Checkpoint, ALinkThatAUserNamesIsFollowed) {
+  const Path parent = ScratchInMemory("links"), root = parent / "checkpoints";
+  const Sample sample(7);
+  sample.Save(root);
+  Sample(8).Save(root);
+  const Path link = parent / "latest", behind = std::filesystem::canonical(root / StepName(7));
+  std::filesystem::create_directory_symlink(root / StepName(7), link);
+  for (const Path& path : {link, link / kManifestName}) {
+    Checkpoint opened = OpenNewest(path);
+    EXPECT_TRUE(sample.Matches(opened)) << path;
+    EXPECT_EQ(opened.path(), behind) << path;
+    EXPECT_THAT(CheckpointsAt(path), ElementsAre(behind));
+  }
+  EXPECT_THAT(ErrorOf([&] { OpenNewestIn(link); }), HasSubstr("is not a directory"));
+  std::filesystem::create_directory_symlink(root / StepName(7), root / StepName(9));
+  EXPECT_EQ(OpenNewest(root).info().step, 8);
+  std::filesystem::remove_all(parent);
+}
+
+TEST(Checkpoint, TheStepIsThatOfTheNameHoweverItIsWritten) {
+  const Path root = ScratchInMemory("names");
+  Sample(7).Save(root);
+  std::filesystem::rename(root / StepName(7), root / StepName(8));
+  for (const char* end : {"", "/", "/.", "/./", "/../step-0000000008"}) {
+    EXPECT_THAT(ErrorOf([&] { OpenNewest((root / StepName(8)).string() + end); }),
+                HasSubstr("holds step 7, not step 8"))
+        << end;
+  }
+  std::filesystem::remove_all(root);
+}
+
 TEST(Checkpoint, AFileInPlaceOfTheRoot) {
   const Path root = ScratchInMemory("root-file");
   OverwriteFile(root, "");

@@ -65,6 +65,10 @@ TEST_F(Averaging, AMeanNeedsThatManyEqualModels) {
   SaveSample(run, SampleModel(""), 1, 8);
   std::filesystem::resize_file(run / kCheckpointsFolder / StepName(7) / kManifestName, 100);
   EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint), HasSubstr(StepName(7)));
+  const Path link = run / kCheckpointsFolder / StepName(9);
+  std::filesystem::create_directory_symlink(run / kCheckpointsFolder / StepName(8), link);
+  EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint),
+              HasSubstr(link.string() + " is not a directory"));
   EXPECT_FALSE(Exists(scratch_ / "out"));
 }
 

@@ -327,6 +327,13 @@ TEST_F(Converting, BFloat16IsHeldToItsRounding) {
   EXPECT_TRUE(Exists(scratch_ / "out/model.safetensors"));
 }
 
+TEST_F(Converting, TheInputMayBeALink) {
+  const Path run = Synthesizer(""), link = scratch_ / "latest";
+  std::filesystem::create_directory_symlink(run / kCheckpointsFolder / StepName(7), link);
+  const Conversion done = Convert(link, scratch_ / "out", kHuggingFaceFormat);
+  EXPECT_THAT(done.source, HasSubstr(StepName(7)));
+}
+
 TEST_F(Converting, WhatIsInTheWayStays) {
   const Path run = Synthesizer("");
   EXPECT_THAT(Complaint(run, kHuggingFaceFormat, run, ExitCode::kConfig), HasSubstr("not empty"));

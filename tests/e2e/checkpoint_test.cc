@@ -97,6 +97,28 @@ TEST_F(Portable, ACheckpointIsCompleteWhereverItIs) {
   EXPECT_NE(inspect.out.find(", in tokenizer.model"), std::string::npos) << inspect.out;
 }
 
+TEST_F(Portable, ItsRunIsFoundHoweverItIsNamed) {
+  Train("run", {"train.steps=6"});
+  const double perplexity = Perplexity(Eval(Directory("run")));
+  const Path step = CheckpointPath("run", 6), latest = scratch_ / "latest", all = scratch_ / "all";
+  std::filesystem::create_directory_symlink(step, latest);
+  std::filesystem::create_directory_symlink(step.parent_path(), all);
+  for (const Path& path : {step / ".", step.parent_path() / ".", step / "..", latest, all}) {
+    EXPECT_EQ(Perplexity(Eval(path)), perplexity) << path;
+  }
+  for (const Path& here : {step, step.parent_path()}) {
+    const Outcome outcome = Run({"eval", "--json", "."}, {.wrapper = {"env", "-C", here.string()}});
+    EXPECT_EQ(Perplexity(outcome), perplexity) << here;
+  }
+  // The checkpoints may lie on another disk.
+  std::filesystem::rename(step.parent_path(), scratch_ / "disk");
+  std::filesystem::create_directory_symlink(scratch_ / "disk", step.parent_path());
+  EXPECT_EQ(Perplexity(Eval(step)), perplexity);
+  std::filesystem::remove(latest);
+  std::filesystem::create_directory_symlink(step, latest);
+  EXPECT_EQ(Run({"inspect", "checkpoint", latest.string()}).code, 0);
+}
+
 // All of a run's, each read whole; looking changes none of them.
 TEST_F(Portable, CheckpointsAreListedWithTheirStates) {
   Train("run", {"train.steps=6", "checkpoint.every=3"});
@@ -294,9 +316,10 @@ class Initial : public Portable {
 
 TEST_F(Initial, EveryFormOfAPath) {
   Train("a", {"train.steps=6"});
-  const Path step = CheckpointPath("a", 6);
+  const Path step = CheckpointPath("a", 6), link = scratch_ / "latest";
+  std::filesystem::create_directory_symlink(step, link);
   for (const Path& path : {Directory("a"), step.parent_path(), step, step / "MANIFEST",
-                           step / "tensors.h5", step / "shard-00000.h5"}) {
+                           step / "tensors.h5", step / "shard-00000.h5", step / ".", link}) {
     std::filesystem::remove_all(Directory("b"));
     Train("b", From(path));
     const Checkpoint start(CheckpointPath("b", 0));
