@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classification: inputs as the data has them, cut to one less than their length, and EOS after
-// them; the only target is the id of the class.
-#include <algorithm>
-
+// Classification: inputs as the data has them, with EOS after them; the only target is the id of
+// the class.
 #include "base/error.h"
 #include "data/objective.h"
+#include "data/with_eos.h"
 
 namespace syntra {
 namespace {
@@ -16,15 +15,16 @@ class Classification : public Objective {
   int64_t segment_tokens() const override { return 0; }
 
   ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey /*key*/) const override {
-    return {std::min(raw.inputs + 1, settings_.row.inputs), 1};
+    return {LengthWithEos(raw.inputs, settings_.row.inputs), 1};
   }
 
-  bool Cuts(const ExampleLengths& raw) const override { return raw.inputs >= settings_.row.inputs; }
+  bool Cuts(const ExampleLengths& raw) const override {
+    return IsCutForEos(raw.inputs, settings_.row.inputs);
+  }
 
   void Write(const RawExample& raw, RandomKey /*key*/, const ExampleSlots& slots) const override {
     SYNTRA_CHECK(raw.targets.size() == 1, "{} ids of a class", raw.targets.size());
-    std::ranges::copy(raw.inputs.first(slots.inputs.size() - 1), slots.inputs.begin());
-    slots.inputs.back() = settings_.eos;
+    CopyWithEos(raw.inputs, settings_.eos, slots.inputs);
     slots.targets.front() = raw.targets.front();
   }
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "train/answers.h"
+#include "data/with_eos.h"
 
 namespace syntra {
 namespace {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "data/with_eos.h"
 #include "plan/label_ranking.h"
 
 namespace syntra {
@@ -14,16 +15,6 @@ namespace {
 constexpr size_t kChunk = 288;
 
 }  // namespace
-
-std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t length,
-                                bool* cut) {
-  std::vector<int32_t> ids = tokenizer.Encode(text);
-  const bool is_cut = std::ssize(ids) >= length;
-  if (is_cut) ids.resize(length - 1);
-  if (cut) *cut = is_cut;
-  ids.push_back(tokenizer.eos_id());
-  return ids;
-}
 
 Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
                    std::span<const TaskData> tasks, Communicator& ranks, OnProgress on_progress)

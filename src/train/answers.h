@@ -16,11 +16,6 @@
 
 namespace syntra {
 
-// Tokens of a text as in training: at most `length`, cut so that the EOS has room. `cut`: whether
-// it was.
-std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t length,
-                                bool* cut = nullptr);
-
 // In the order of a split's examples.
 using Answers = std::vector<Prediction>;
 

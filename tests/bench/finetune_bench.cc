@@ -8,6 +8,7 @@
 #include "cli/checkpoint_options.h"
 #include "cli/run_config.h"
 #include "core/thread.h"
+#include "data/with_eos.h"
 #include "dist/self.h"
 #include "tests/bench/timed_lines.h"
 #include "train/answers.h"

@@ -2,6 +2,7 @@
 #include "data/table_source.h"
 
 #include "core/thread.h"
+#include "data/with_eos.h"
 #include "tests/data/sample_data.h"
 
 namespace syntra {
@@ -53,7 +54,13 @@ TEST(TableSource, GivesThePairsCutAndEnded) {
     const auto [given_inputs, given_targets] = InputsAndTargets(*epoch, i);
     EXPECT_EQ(given_inputs, TrimmedWithEos(inputs, row.inputs));
     EXPECT_EQ(given_targets, TrimmedWithEos(targets, row.targets));
-    cut += inputs.size() + 1 > 40 || targets.size() + 1 > 12;
+    // What evaluations and lines of tasks give the model.
+    bool inputs_cut = false, targets_cut = false;
+    EXPECT_EQ(IdsWithEos(T5(), pairs[i].inputs, row.inputs, &inputs_cut), given_inputs);
+    EXPECT_EQ(IdsWithEos(T5(), pairs[i].targets, row.targets, &targets_cut), given_targets);
+    EXPECT_EQ(inputs_cut, inputs.size() + 1 > 40);
+    EXPECT_EQ(targets_cut, targets.size() + 1 > 12);
+    cut += inputs_cut || targets_cut;
   }
   EXPECT_EQ(table.cut_count(), cut);
   EXPECT_GT(cut, 100);
