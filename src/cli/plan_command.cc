@@ -15,15 +15,16 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/forecast_report.h"
 #include "cli/measure_cluster.h"
 #include "cli/plan_report.h"
-#include "cli/predictions.h"
 #include "cli/ranks.h"
 #include "cli/run_config.h"
 #include "config/print.h"
 #include "core/thread.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
+#include "plan/forecast.h"
 #include "plan/training_plan.h"
 #include "train/threads.h"
 
@@ -180,13 +181,13 @@ void CheckLayout(const ClusterConfig& cluster, const ClusterOptions& options) {
 }
 
 // With and without shared state where it is drawn, otherwise as configured.
-std::vector<ScalingPoint> SweepOf(const std::string& name, Config config,
-                                  const ClusterOptions& options) {
-  std::vector<ScalingPoint> all;
+std::vector<RunForecast> SweepOf(const std::string& name, Config config,
+                                 const ClusterOptions& options) {
+  std::vector<RunForecast> all;
   const auto add = [&](const std::string& called) {
-    for (ScalingPoint& point : Sweep(config, options.layout(), options.link)) {
-      point.model = called;
-      all.push_back(std::move(point));
+    for (RunForecast& forecast : ForecastsUpTo(config, options.layout(), options.link)) {
+      forecast.model = called;
+      all.push_back(std::move(forecast));
     }
   };
   if (options.svg.empty()) {
@@ -200,34 +201,35 @@ std::vector<ScalingPoint> SweepOf(const std::string& name, Config config,
   return all;
 }
 
-void PrintSweep(const std::vector<ScalingPoint>& points, bool json) {
-  if (!json) return fmt::print("{}", SweepText(points));
+void PrintSweep(const std::vector<RunForecast>& forecasts, bool json) {
+  if (!json) return fmt::print("{}", SweepText(forecasts));
   Json list = Json::array();
-  for (const ScalingPoint& point : points) list.push_back(PredictionJson(point));
-  fmt::print("{}\n", JsonText({{"cluster", ClusterJson(points.front().cluster)}, {"sweep", list}}));
+  for (const RunForecast& forecast : forecasts) list.push_back(ForecastJson(forecast));
+  fmt::print("{}\n",
+             JsonText({{"cluster", ClusterJson(forecasts.front().cluster)}, {"sweep", list}}));
 }
 
 void PredictSweep(const ModelOptions& common, const ClusterOptions& options, bool json) {
-  std::vector<ScalingPoint> points;
+  std::vector<RunForecast> forecasts;
   for (const auto& [name, loaded] : LoadModels(common, options)) {
     CheckLayout(loaded.cluster(), options);
-    std::ranges::move(SweepOf(name, loaded, options), std::back_inserter(points));
+    std::ranges::move(SweepOf(name, loaded, options), std::back_inserter(forecasts));
   }
-  if (!options.svg.empty()) WriteChosenFile(options.svg, EfficiencySvg(points));
-  PrintSweep(points, json);
+  if (!options.svg.empty()) WriteChosenFile(options.svg, EfficiencySvg(forecasts));
+  PrintSweep(forecasts, json);
 }
 
 void PredictOne(const Config& config, const ClusterOptions& options, bool json) {
   CheckLayout(config.cluster(), options);
-  const ScalingPoint point = PredictOn(config, options.layout(), options.link);
+  const RunForecast forecast = ForecastOn(config, options.layout(), options.link);
   if (json) {
-    Json all = PlanJson(*point.plan, point.cluster.has_gpus());
-    all["cluster"] = ClusterJson(point.cluster);
-    all["prediction"] = PredictionJson(point);
+    Json all = PlanJson(*forecast.plan, forecast.cluster.has_gpus());
+    all["cluster"] = ClusterJson(forecast.cluster);
+    all["prediction"] = ForecastJson(forecast);
     fmt::print("{}\n", JsonText(all));
   } else {
-    PrintPlan(*point.plan, point.cluster.has_gpus());
-    fmt::print("{}", PredictionText(point));
+    PrintPlan(*forecast.plan, forecast.cluster.has_gpus());
+    fmt::print("{}", ForecastText(forecast));
   }
 }
 

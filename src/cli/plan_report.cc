@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "cli/predictions.h"
 #include "plan/op_work.h"
 #include "plan/recompute_choices.h"
 
@@ -60,7 +59,7 @@ void PrintPlan(const TrainingPlan& plan, bool gpus) {
   }
   line("FLOPs a step", HumanCount(plan.flops_per_step()));
   line("micro-batch", ShapeText(plan.shape()));
-  const MemoryNeeds memory = NeedsOn(plan, gpus);
+  const MemoryNeeds memory = MemoryNeedsOn(plan, gpus);
   fmt::print("memory of a rank\n");
   line("  parameters", HumanBytes(memory.parameters));
   if (memory.rounded > 0) line("  their bf16 copies", HumanBytes(memory.rounded));
@@ -80,7 +79,7 @@ void PrintPlan(const TrainingPlan& plan, bool gpus) {
 }
 
 Json PlanJson(const TrainingPlan& plan, bool gpus) {
-  const MemoryNeeds memory = NeedsOn(plan, gpus);
+  const MemoryNeeds memory = MemoryNeedsOn(plan, gpus);
   return {{"parameters", plan.parameters().element_count()},
           {"trainable_parameters", plan.parameters().trainable_element_count()},
           {"flops_per_step", plan.flops_per_step()},

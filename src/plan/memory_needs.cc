@@ -81,4 +81,12 @@ MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan) {
   return needs;
 }
 
+MemoryNeeds MemoryNeedsOn(const TrainingPlan& plan, bool gpus) {
+  MemoryNeeds needs = plan.memory();
+  if (gpus && plan.config().train().precision() == TrainConfig::BF16) {
+    needs.rounded = RoundedBytes(plan.parameters().arena_elements());
+  }
+  return needs;
+}
+
 }  // namespace syntra

@@ -50,6 +50,10 @@ struct MemoryNeeds {
 
 MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan);
 
+// The plan's memory, which is that of programs on this machine's CPU; on GPUs, which need not be
+// here, also of bf16 copies of the parameters.
+MemoryNeeds MemoryNeedsOn(const TrainingPlan& plan, bool gpus);
+
 // Computes MemoryNeeds::training alone.
 double TrainingBytes(const TrainingPlan& plan);
 
