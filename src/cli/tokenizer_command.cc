@@ -160,13 +160,12 @@ Path ChooseOutput(const TrainOptions& options, const DataConfig& data) {
 
 // Adds what the task's training examples read and answer, until the text has `most` bytes.
 void AddExamples(const Task& task, const TaskFolder& folder, int64_t most, TokenizerText* text) {
-  for (const TaskSplit& split : task.traits().splits) {
-    if (split.use != TaskSplit::Use::kTrain) continue;
-    for (const TaskExample& example : ReadSplit(task, split, folder)) {
-      if (std::ssize(text->lines) >= most) return;
-      text->Add(example.inputs);
-      text->Add(example.targets);
-    }
+  const TaskSplit* split = TrainingSplitOf(task.traits());
+  if (!split) return;
+  for (const TaskExample& example : ReadSplit(task, *split, folder)) {
+    if (std::ssize(text->lines) >= most) return;
+    text->Add(example.inputs);
+    text->Add(example.targets);
   }
 }
 

@@ -62,6 +62,17 @@ std::string SuffixOf(const TaskSplit& split) {
   return end == std::string::npos ? "" : split.name.substr(end + 1);
 }
 
+const TaskSplit* TrainingSplitOf(const TaskTraits& task) {
+  const TaskSplit* found = nullptr;
+  for (const TaskSplit& split : task.splits) {
+    if (split.use != TaskSplit::Use::kTrain) continue;
+    SYNTRA_CHECK(!found, "{} has two training splits, {} and {}", task.name, found->name,
+                 split.name);
+    found = &split;
+  }
+  return found;
+}
+
 bool IsAnsweredBy(const TaskTraits& task, const TaskTraits& owner) {
   const std::string& name = task.diagnoses.empty() ? task.name : task.diagnoses;
   return owner.name == name && owner.benchmark == task.benchmark;

@@ -67,8 +67,8 @@ std::string SuffixOf(const TaskSplit& split);
 
 struct TaskTraits {
   std::string name;  // in results, files and logs; superglue_rte is "rte", as its benchmark says
-  std::string benchmark;  // "glue", "superglue", or empty
-  std::vector<TaskSplit> splits;
+  std::string benchmark;          // "glue", "superglue", or empty
+  std::vector<TaskSplit> splits;  // at most one of them for training
   // The texts of the classes, by index. Empty where the answer is a number or free text.
   std::vector<std::string> labels;
   std::vector<std::string> metrics;  // names for FindMetric, in the order of the paper's tables
@@ -78,6 +78,9 @@ struct TaskTraits {
   // Whether it is part of a run's average. T5 and the paper leave WNLI out.
   bool is_averaged{true};
 };
+
+// The split that a task is trained on; null if it has none.
+const TaskSplit* TrainingSplitOf(const TaskTraits& task);
 
 // Whether the model that is the best at `owner` answers `task`: the task itself, or a diagnosis of
 // it. Both benchmarks have an "rte", but only SuperGLUE's has diagnoses.

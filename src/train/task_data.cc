@@ -40,7 +40,7 @@ std::string TaskDigestLine(const Digest& digest, const std::string& task) {
   return fmt::format("{} {}\n", ToHex(digest), task);
 }
 
-// The examples of all training splits, and where they go.
+// The examples that all tasks are trained on, and where they go.
 class TrainingExamples {
  public:
   TrainingExamples(const DataConfig& config, const Tokenizer& tokenizer)
@@ -64,6 +64,28 @@ class TrainingExamples {
   int64_t cut_ = 0;
   std::string digests_;
 };
+
+std::vector<TaskData> ReadValidationOf(std::vector<std::unique_ptr<Task>> tasks,
+                                       const Config& config, const std::function<void()>& alive) {
+  const TaskFolder folder = TaskFolderOf(config.data());
+  const std::vector<int32_t> classes = FirstClassIds(config.model(), tasks);
+  const int64_t most = config.evaluation().examples();
+  std::vector<TaskData> read;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    TaskData& entry = read.emplace_back();
+    entry.task = std::move(tasks[i]);
+    if (!classes.empty()) entry.first_class = classes[i];
+    for (const TaskSplit& split : entry.task->traits().splits) {
+      if (split.use != TaskSplit::Use::kValidation) continue;
+      std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
+      const int64_t left_out = most > 0 ? std::max<int64_t>(0, std::ssize(examples) - most) : 0;
+      examples.resize(examples.size() - left_out);
+      entry.validation.push_back({&split, std::move(examples), left_out});
+      if (alive) alive();
+    }
+  }
+  return read;
+}
 
 }  // namespace
 
@@ -101,26 +123,8 @@ void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Ta
   }
 }
 
-std::vector<TaskData> ReadValidation(const Config& config, const std::function<void()>& alive) {
-  const TaskFolder folder = TaskFolderOf(config.data());
-  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
-  const std::vector<int32_t> classes = FirstClassIds(config.model(), tasks);
-  const int64_t most = config.evaluation().examples();
-  std::vector<TaskData> read;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    TaskData& entry = read.emplace_back();
-    entry.task = std::move(tasks[i]);
-    if (!classes.empty()) entry.first_class = classes[i];
-    for (const TaskSplit& split : entry.task->traits().splits) {
-      if (split.use != TaskSplit::Use::kValidation) continue;
-      std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
-      const int64_t left_out = most > 0 ? std::max<int64_t>(0, std::ssize(examples) - most) : 0;
-      examples.resize(examples.size() - left_out);
-      entry.validation.push_back({&split, std::move(examples), left_out});
-      if (alive) alive();
-    }
-  }
-  return read;
+std::vector<TaskData> ReadValidation(const Config& config) {
+  return ReadValidationOf(MakeTasks(config.data()), config, {});
 }
 
 void FailWithoutSplit(TaskSplit::Use use) {
@@ -137,23 +141,22 @@ Digest ValidationDigest(std::span<const TaskData> tasks) {
 FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer,
                                     const std::function<void()>& alive) {
   const TaskFolder folder = TaskFolderOf(config.data());
-  const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
+  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
   RequireFiles(tasks, folder.directory);
   CheckTaskLabels(config, tokenizer, tasks);
   FinetuningData data;
-  data.tasks = ReadValidation(config, alive);
+  data.tasks = ReadValidationOf(std::move(tasks), config, alive);
   TrainingExamples training(config.data(), tokenizer);
   for (TaskData& entry : data.tasks) {
-    for (const TaskSplit& split : entry.task->traits().splits) {
-      if (split.use != TaskSplit::Use::kTrain) continue;
-      const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
-      entry.training_examples = static_cast<int64_t>(examples.size());
-      entry.majority_answer = MajorityAnswer(*entry.task, examples);
-      entry.labels_without_examples = LabelsWithoutExamples(*entry.task, examples);
-      if (alive) alive();
-      training.Add(entry.name(), PairsOf(examples, entry.first_class));
-      if (alive) alive();
-    }
+    const TaskSplit* split = TrainingSplitOf(entry.task->traits());
+    if (!split) continue;
+    const std::vector<TaskExample> examples = ReadSplit(*entry.task, *split, folder);
+    entry.training_examples = std::ssize(examples);
+    entry.majority_answer = MajorityAnswer(*entry.task, examples);
+    entry.labels_without_examples = LabelsWithoutExamples(*entry.task, examples);
+    if (alive) alive();
+    training.Add(entry.name(), PairsOf(examples, entry.first_class));
+    if (alive) alive();
   }
   data.cut_examples = training.cut();
   data.task_digests = training.digests();

@@ -44,9 +44,8 @@ std::vector<TextPair> PairsOf(std::span<const TaskExample> examples, int32_t fir
 void CheckTasksCanStart(const Config& config, std::span<const std::unique_ptr<Task>> tasks);
 
 // The tasks of a configuration with their validation splits, each cut to the first
-// evaluation.examples; no training split is read. `alive` is called after each split. Throws as
-// FinetuningData::Read.
-std::vector<TaskData> ReadValidation(const Config& config, const std::function<void()>& alive = {});
+// evaluation.examples; no training split is read. Throws as FinetuningData::Read.
+std::vector<TaskData> ReadValidation(const Config& config);
 // Throws Error(kConfig): none of the tasks has a split for this use, training or validation.
 [[noreturn]] void FailWithoutSplit(TaskSplit::Use use);
 // The digest of the examples of all of these splits.

@@ -6,6 +6,7 @@
 
 #include "configs/schema/kind_of.h"
 #include "tasks/referent_task.h"
+#include "tests/base/error_of.h"
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
@@ -53,6 +54,8 @@ TEST_P(EveryTask, NamesItsPartsOnce) {
     ASSERT_FALSE(split.layouts.empty());
     EXPECT_TRUE(files.insert(split.layouts[0][0]).second);
   }
+  const TaskSplit* train = TrainingSplitOf(traits_);
+  EXPECT_EQ(train ? train->name : "", names.contains("train") ? "train" : "");
   EXPECT_EQ(std::set(traits_.labels.begin(), traits_.labels.end()).size(), traits_.labels.size());
 }
 
@@ -243,6 +246,15 @@ TEST(Tasks, TheLargestClassIsTheMajorityAnswer) {
   EXPECT_EQ(of({"acceptable", "unacceptable", "acceptable"}), "acceptable");
   EXPECT_EQ(of({"acceptable", "unacceptable"}), "unacceptable") << "the first of equals";
   EXPECT_EQ(MajorityAnswer(*TaskOf("record {}"), Read(*TaskOf("record {}"), "train")), "");
+}
+
+// What is known of a task's training examples would be that of one of them.
+TEST(Tasks, TwoTrainingSplitsAreAMistake) {
+  TaskTraits traits = TaskOf("cola {}")->traits();
+  traits.splits.push_back({.name = "more", .use = TaskSplit::Use::kTrain, .layouts = {}});
+  EXPECT_NE(ErrorOf([&] { TrainingSplitOf(traits); }, ExitCode::kInternal)
+                .find("two training splits, train and more"),
+            std::string::npos);
 }
 
 TEST(Tasks, LabelsWithoutExamplesAreFound) {
