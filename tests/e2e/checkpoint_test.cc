@@ -318,8 +318,8 @@ TEST_F(Initial, EveryFormOfAPath) {
   Train("a", {"train.steps=6"});
   const Path step = CheckpointPath("a", 6), link = scratch_ / "latest";
   std::filesystem::create_directory_symlink(step, link);
-  for (const Path& path : {Directory("a"), step.parent_path(), step, step / "MANIFEST",
-                           step / "tensors.h5", step / "shard-00000.h5", step / ".", link}) {
+  for (const Path& path : {Directory("a"), step.parent_path(), step, step / ".", link,
+                           step / "MANIFEST", step / "tensors.h5", step / "shard-00000.h5"}) {
     std::filesystem::remove_all(Directory("b"));
     Train("b", From(path));
     const Checkpoint start(CheckpointPath("b", 0));
