@@ -176,7 +176,13 @@ constexpr const char* kBashScript =
 _syntra() {
   mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" \
                            2>/dev/null)
-  [[ ${COMPREPLY[0]-} != *[=/] ]] || compopt -o nospace 2>/dev/null
+  if [[ ${COMPREPLY[0]-} == *= ]]; then
+    compopt -o nospace 2>/dev/null
+  elif [[ ${COMPREPLY[0]-} == */ ]]; then
+    # The shell quotes names of files, and puts a slash after those of directories.
+    COMPREPLY=("${COMPREPLY[@]%/}")
+    compopt -o filenames 2>/dev/null
+  fi
 }
 complete -o default -F _syntra syntra
 )script";
@@ -188,7 +194,7 @@ constexpr const char* kZshScript =
 _syntra() {
   local line word
   local -a whole begun
-  for line in ${(f)"$("${words[1]}" completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)"}; do
+  for line in ${(f)"$("${words[1]}" completion zsh -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)"}; do
     word=${line%%$'\t'*}
     if [[ $word == *[=/] ]]; then
       begun+=("$word")
@@ -219,7 +225,28 @@ end
 complete -c syntra -n 'count (__syntra_choices) >/dev/null' -f -a '(__syntra_choices)'
 )script";
 
-// bash cuts words at "=" and puts in what stands after the last cut.
+// What a word of a command line means to bash: without its quotes, of which the last may be open.
+std::string Unquoted(std::string_view word) {
+  std::string text;
+  char open = 0;  // the quote that is
+  for (size_t i = 0; i < word.size(); ++i) {
+    const char c = word[i];
+    const bool more = i + 1 < word.size();
+    if (c == '\\' && open != '\'' && more) {
+      const char next = word[++i];
+      if (open && std::string_view("$`\"\\").find(next) == std::string_view::npos) text += c;
+      text += next;
+    } else if (open ? c == open : c == '\'' || c == '"') {
+      open = open ? 0 : c;
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+// bash gives words as they were typed, cuts them at "=", and puts in what stands after the last
+// cut. These are as they are meant.
 struct BashWords {
   std::vector<std::string> whole;
   std::string cut;  // what the shell keeps of the last of them
@@ -230,9 +257,9 @@ struct BashWords {
         whole.back() += '=';
         const bool goes_on = i + 1 < words.size();
         cut = whole.back();
-        if (goes_on) whole.back() += words[++i];
+        if (goes_on) whole.back() += Unquoted(words[++i]);
       } else {
-        whole.push_back(words[i]);
+        whole.push_back(Unquoted(words[i]));
         cut.clear();
       }
     }
