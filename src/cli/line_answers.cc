@@ -19,6 +19,14 @@ std::string TextFault(std::string_view line) {
   return fault == RecordFault::kNone ? "" : fmt::format("is bad: {}", ReasonOf(fault));
 }
 
+std::string LineError(size_t number, std::string_view what) {
+  return fmt::format("line {} of the input {}", number, what);
+}
+
+void PrintLineError(const std::string& error) {
+  PrintError(error + "; an empty line takes its place");
+}
+
 namespace {
 
 // While rank 0 waits for lines, it lets the others know so often that it is there.
@@ -73,8 +81,8 @@ void LineAnswers::Run(const Answer& answer) {
 
 std::string LineAnswers::Report(size_t index, const std::string& what) {
   ++bad_;
-  std::string error = fmt::format("line {} of the input {}", before_ + index + 1, what);
-  if (ranks_.rank() == 0) PrintError(error + "; an empty line takes its place");
+  std::string error = LineError(before_ + index + 1, what);
+  if (ranks_.rank() == 0) PrintLineError(error);
   return error;
 }
 

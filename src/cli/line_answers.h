@@ -16,6 +16,10 @@ namespace syntra {
 
 // What is wrong with a line as text, of which a corpus would leave it out; "" if nothing is.
 std::string TextFault(std::string_view line);
+// "line 7 of the input " + `what`
+std::string LineError(size_t number, std::string_view what);
+// Prints a LineError, and that the line's answer is an empty one.
+void PrintLineError(const std::string& error);
 
 class LineAnswers {
  public:

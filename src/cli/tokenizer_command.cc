@@ -5,13 +5,16 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/arriving_lines.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/line_answers.h"
 #include "cli/run_config.h"
 #include "data/sentence_piece.h"
 #include "data/tokenizer.h"
@@ -39,12 +42,14 @@ std::shared_ptr<TokenizerOptions> AddTokenizerOptions(CLI::App& app) {
   return options;
 }
 
-// Calls `use` with each line of standard input and its number.
-void ForEachInputLine(const std::function<void(int64_t number, const std::string& line)>& use) {
+// Prints the answer to each line of standard input, whose number it gets. Lines that come one by
+// one are answered one by one.
+void AnswerInputLines(
+    const std::function<std::string(int64_t number, const std::string& line)>& answer) {
   constexpr double kHour = 3600;
   int64_t number = 0;
-  for (ArrivingLines input(STDIN_FILENO); !input.ended();) {
-    for (const std::string& line : input.Next(kHour)) use(++number, line);
+  for (ArrivingLines input(STDIN_FILENO); !input.ended(); FlushOutput()) {
+    for (const std::string& line : input.Next(kHour)) fmt::print("{}\n", answer(++number, line));
   }
 }
 
@@ -54,12 +59,18 @@ Action SetUpEncode(CLI::App& app) {
   app.add_flag("--sentinels", *sentinels, "Read <extra_id_K> as a sentinel");
   return [options, sentinels] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
-    ForEachInputLine([&](int64_t, const std::string& line) {
+    ExitCode code = ExitCode::kDone;
+    AnswerInputLines([&](int64_t number, const std::string& line) -> std::string {
+      if (const std::string fault = TextFault(line); !fault.empty()) {
+        PrintLineError(LineError(number, fault));
+        code = ExitCode::kData;
+        return "";
+      }
       const std::vector<int32_t> ids =
           *sentinels ? tokenizer.EncodeWithSentinels(line) : tokenizer.Encode(line);
-      fmt::print("{}\n", fmt::join(ids, " "));
+      return fmt::format("{}", fmt::join(ids, " "));
     });
-    return ExitCode::kDone;
+    return code;
   };
 }
 
@@ -67,10 +78,10 @@ Action SetUpDecode(CLI::App& app) {
   const auto options = AddTokenizerOptions(app);
   return [options] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
-    ForEachInputLine([&](int64_t number, const std::string& line) {
+    AnswerInputLines([&](int64_t number, const std::string& line) {
       std::vector<int32_t> ids;
-      for (const std::string& word : Split(line, ' ')) {
-        if (word.empty()) continue;
+      std::istringstream words(line);
+      for (std::string word; words >> word;) {
         int64_t id = 0;
         if (!ParseInt64(word, &id) || id < 0 || id >= tokenizer.vocabulary_size()) {
           Fail(ExitCode::kData,
@@ -79,7 +90,7 @@ Action SetUpDecode(CLI::App& app) {
         }
         ids.push_back(static_cast<int32_t>(id));
       }
-      fmt::print("{}\n", tokenizer.Decode(ids));
+      return tokenizer.Decode(ids);
     });
     return ExitCode::kDone;
   };

@@ -18,6 +18,7 @@ TEST_F(TokenizerCommands, RoundTrip) {
   // 99 pieces; sentinel k has the id 118 - k.
   EXPECT_NE(ids.out.find(" 115 "), std::string::npos) << ids.out;
   EXPECT_EQ(Run(decode, {.input = ids.out}).out, text);
+  EXPECT_EQ(Run(decode, {.input = "3\t 4 5\r\n"}).out, Run(decode, {.input = "3 4 5\n"}).out);
   const Outcome wrong = Run(decode, {.input = "3 4\nfive\n"});
   EXPECT_EQ(wrong.code, 3);
   EXPECT_TRUE(wrong.Says("line 2 of the input: \"five\" is not a token id")) << wrong.err;
@@ -26,6 +27,39 @@ TEST_F(TokenizerCommands, RoundTrip) {
   EXPECT_EQ(beyond.code, 3);
   EXPECT_TRUE(beyond.Says("\"119\" is not a token id")) << beyond.err;
   EXPECT_TRUE(beyond.Says("are from 0 to 118")) << beyond.err;
+}
+
+TEST_F(TokenizerCommands, LinesThatAreNoTextAreRefused) {
+  const Arguments encode{"tokenizer", "encode", tokenizer_.string()};
+  const std::string nul = "aa" + std::string(1, '\0') + "\n";
+  const Outcome outcome = Run(encode, {.input = "aa \xff\n" + nul + "ba\n"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(
+      outcome.Says("error: line 1 of the input is bad: text is not well-formed UTF-8; an empty "
+                   "line takes its place"))
+      << outcome.err;
+  EXPECT_TRUE(outcome.Says("error: line 2 of the input is bad: text contains a NUL character"))
+      << outcome.err;
+  EXPECT_EQ(outcome.out, "\n\n" + Run(encode, {.input = "ba\n"}).out);
+}
+
+// A program that asks again once it has an answer.
+TEST_F(TokenizerCommands, EachLineIsAnsweredWhenItComes) {
+  const std::string asks = R"(
+    coproc "$@"
+    for line in "$0" 3 4; do
+      echo "$line" >&"${COPROC[1]}"
+      read -r -t 20 answer <&"${COPROC[0]}" || break
+      echo "$answer"
+    done)";
+  const auto answers = [&](const char* command, const std::string& first) {
+    const Arguments words{"tokenizer", command, tokenizer_.string()};
+    const std::string input = first + "\n3\n4\n";
+    const Outcome outcome = Run(words, {.wrapper = {"bash", "-c", asks, first}});
+    EXPECT_EQ(outcome.out, Run(words, {.input = input}).out) << outcome.err;
+  };
+  answers("encode", "aa ba");
+  answers("decode", "5");
 }
 
 TEST_F(TokenizerCommands, AModelIsTrainedAndUsed) {
