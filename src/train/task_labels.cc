@@ -7,11 +7,42 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/example.h"
+#include "data/normalizer.h"
 #include "model/architecture.h"
 #include "plan/label_ranking.h"
 
 namespace syntra {
 namespace {
+
+// Whether a text keeps its spaces in a tokenizer: even one that is trained without normalization
+// joins and trims them, and gives a space for the mark that it has instead of one.
+bool KeepsItsSpaces(std::string_view text) {
+  return StripSpace(text) == text && text.find("  ") == std::string_view::npos &&
+         text.find(kSpaceMark) == std::string_view::npos;
+}
+
+// Why the tokenizer gives `text` for the `ids` of a label, and what helps.
+std::string WritingProblem(const std::string& label, std::span<const int32_t> ids,
+                           const std::string& text, const Tokenizer& tokenizer,
+                           bool can_be_chosen) {
+  const std::string shown = Printable(label, 80), given = Printable(text, 80);
+  std::vector<std::string> remedies;
+  std::string problem;
+  if (std::ranges::count(ids, tokenizer.unknown_id()) > 0) {
+    problem = fmt::format("cannot write the label \"{}\", it gives \"{}\"", shown, given);
+    remedies.emplace_back("train one with --byte-fallback or --coverage 1");
+  } else {
+    problem = fmt::format("normalizes the label \"{}\" to \"{}\"", shown, given);
+    if (can_be_chosen && !text.empty() && tokenizer.Decode(tokenizer.Encode(text)) == text) {
+      remedies.emplace_back("choose that as the label");
+    }
+    if (KeepsItsSpaces(label)) {
+      remedies.emplace_back("train one with --normalization identity");
+    }
+  }
+  remedies.emplace_back("set evaluation.rank_classification: true");
+  return fmt::format("the tokenizer {}; {}", problem, Join(remedies, ", or "));
+}
 
 // The first label of a task that does not do, and why; empty if all do.
 std::string LabelProblem(const Task& task, bool is_ranked, const Tokenizer& tokenizer,
@@ -21,10 +52,7 @@ std::string LabelProblem(const Task& task, bool is_ranked, const Tokenizer& toke
     const std::vector<int32_t> ids = tokenizer.Encode(label);
     const std::string text = tokenizer.Decode(ids), shown = Printable(label, 80);
     if (!is_ranked && text != label) {
-      return fmt::format(
-          "the tokenizer cannot write the label \"{}\", it gives \"{}\"; train one with "
-          "--byte-fallback or --coverage 1, or set evaluation.rank_classification: true",
-          shown, Printable(text, 80));
+      return WritingProblem(label, ids, text, tokenizer, task.traits().benchmark.empty());
     }
     if (!seen.insert(ids).second) {
       return fmt::format("to the tokenizer the label \"{}\" is the same as another", shown);

@@ -288,6 +288,16 @@ TEST_F(Preflights, LabelsThatCannotBeWritten) {
   };
   set_labels("'<yes>', 'no'");
   expect("task \"answers\": the tokenizer cannot write the label \"<yes>\"");
+  // Another tokenizer with the same normalization would not help.
+  set_labels("'\ufb01', 'no'");
+  expect(
+      "the tokenizer normalizes the label \"\ufb01\" to \"fi\"; choose that as the label, or train "
+      "one with --normalization identity, or set evaluation.rank_classification: true");
+  set_labels("'a  b', 'no'");
+  expect(
+      "the tokenizer normalizes the label \"a  b\" to \"a b\"; choose that as the label, or set "
+      "evaluation.rank_classification: true");
+  set_labels("'<yes>', 'no'");
   Set("evaluation.rank_classification", "true");
   EXPECT_EQ(Of("labels").state, State::kGood) << Of("labels").detail;
   set_labels("'<', '{'");
