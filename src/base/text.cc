@@ -178,6 +178,14 @@ std::string Printable(std::string_view text, int most) {
   return printable;
 }
 
+std::string FittingLine(std::string_view text, int columns) {
+  constexpr int kDots = 3;
+  const std::string printable = Printable(text);
+  if (static_cast<int>(CodePointCount(printable)) <= columns) return printable;
+  if (columns > kDots) return Printable(printable, columns - kDots);
+  return std::string(std::max(columns, 0), '.');
+}
+
 namespace {
 template <typename T>
 bool ParseWhole(std::string_view text, T* value) {

@@ -40,6 +40,8 @@ std::string Counted(int64_t count, std::string_view thing);
 std::string Printable(std::string_view text, int most = std::numeric_limits<int>::max());
 // `text` with spaces instead of its line breaks.
 std::string OneLine(std::string_view text);
+// `text` as Printable, in at most `columns` characters: of a longer one the beginning and "...".
+std::string FittingLine(std::string_view text, int columns);
 // `text` between the tags of XML or HTML, or inside the quotes of an attribute.
 std::string XmlText(std::string_view text);
 

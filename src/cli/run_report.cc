@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "config/config.h"
 #include "run/run_history.h"
 #include "run/run_status.h"
@@ -117,6 +118,18 @@ void NameApart(std::vector<RunReport>* reports) {
   }
 }
 
+// "...me/accuracy": in at most `longest` characters, if these are more than the dots.
+std::string EndOfName(const std::string& name, int longest) {
+  constexpr int kDots = 3;
+  if (static_cast<int>(CodePointCount(name)) <= longest) return name;
+  std::string_view end = name;
+  while (static_cast<int>(CodePointCount(end)) + kDots > longest && !end.empty()) {
+    end.remove_prefix(1);
+    while (!end.empty() && ContinuesCharacter(end.front())) end.remove_prefix(1);
+  }
+  return "..." + std::string(end);
+}
+
 }  // namespace
 
 Config ConfigOfRun(const Path& directory) {
@@ -154,14 +167,17 @@ NamedTexts DescribeEvaluations(const RunHistory& history) {
   return fields;
 }
 
-std::vector<std::string> FieldLines(const NamedTexts& fields) {
+std::vector<std::string> FieldLines(const NamedTexts& fields, int longest_name) {
+  NamedTexts shown;
   size_t width = 0;
   for (const auto& [name, value] : fields) {
-    if (!value.empty()) width = std::max(width, name.size());
+    if (value.empty()) continue;
+    shown.emplace_back(EndOfName(name, longest_name), value);
+    width = std::max(width, CodePointCount(shown.back().first));
   }
   std::vector<std::string> lines;
-  for (const auto& [name, value] : fields) {
-    if (!value.empty()) lines.push_back(fmt::format("  {:{}}  {}", name, width, value));
+  for (const auto& [name, value] : shown) {
+    lines.push_back(fmt::format("  {:{}}  {}", name, width, value));
   }
   return lines;
 }

@@ -22,7 +22,6 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/run_report.h"
 #include "run/json_lines.h"
@@ -55,13 +54,6 @@ double RecentMean(const RunHistory& history, const std::string& name) {
 double LastIn(const RunHistory& history, const std::string& name) {
   const Curve& curve = CurveNamed(history.curves, name);
   return curve.empty() ? NAN : curve.back().y;
-}
-
-// At most `columns` wide, whatever it holds.
-std::string FittingLine(const std::string& text, int columns) {
-  const std::string printable = Printable(text);
-  if (static_cast<int>(CodePointCount(printable)) <= columns) return printable;
-  return Printable(printable, std::max(columns - 3, 1));  // and an ellipsis
 }
 
 // The facts about a run that `watch` shows.
@@ -167,7 +159,8 @@ class View {
 
   std::vector<std::string> Lines() && {
     Title();
-    for (const std::string& line : FieldLines(Numbers())) Add(line);
+    // Values are shown however long the names of tasks and metrics are.
+    for (const std::string& line : FieldLines(Numbers(), options_.columns / 2)) Add(line);
     const int log = std::min<int>(static_cast<int>(run_.log.size()), kLogLines);
     const int header = static_cast<int>(lines_.size());
     // An empty line above the curve and one above the log; the curve has a line of steps below it.

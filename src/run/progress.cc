@@ -80,11 +80,10 @@ void Progress::Evaluating(const std::string& what, int64_t done, int64_t total, 
   if (!IsTime()) return;
   const double rate = Ratio(static_cast<double>(done), seconds);
   const double left = Ratio(static_cast<double>(total - done), rate);
-  std::string line =
+  const std::string line =
       fmt::format("evaluating {}  {}/{}  {:.1f}/s  ETA {}", what, WithThousands(done),
                   WithThousands(total), rate, HumanDuration(left));
-  if (*options_.live) line.resize(std::min<size_t>(line.size(), options_.columns() - 1));
-  Draw(line);
+  Draw(*options_.live ? FittingLine(line, options_.columns() - 1) : line);
 }
 
 bool Progress::IsTime() const {

@@ -34,6 +34,16 @@ TEST(Text, PrintableCommandsNoTerminal) {
 
 TEST(Text, OneLineHasNoBreaks) { EXPECT_EQ(OneLine("a\nb\r\nc\td"), "a b  c\td"); }
 
+TEST(Text, FittingLine) {
+  EXPECT_EQ(FittingLine("\u00e4\u00f6\u00fc", 3), "\u00e4\u00f6\u00fc");
+  EXPECT_EQ(FittingLine("\u00e4\u00f6\u00fc\u00df!", 4), "\u00e4...");
+  EXPECT_EQ(FittingLine("a\nb", 6), "a\\x0ab");
+  EXPECT_EQ(FittingLine("a\nb", 5), "a\\...");
+  EXPECT_EQ(FittingLine("abcd", 2), "..");
+  EXPECT_EQ(FittingLine("abcd", 0), "");
+  EXPECT_EQ(FittingLine("", 0), "");
+}
+
 TEST(Text, NumbersMustFillTheText) {
   int64_t integer;
   double number;

@@ -162,5 +162,18 @@ TEST_F(Watch, RedrawsUntilItsUserHasSeenEnough) {
   EXPECT_THAT(terminal.shown(), EndsWith("\033[?25h\033[?1049l"));
 }
 
+TEST_F(Watch, LongNamesLeaveRoomForValues) {
+  Train("run", kShort);
+  const Path metrics = Directory("run") / "metrics.jsonl";
+  const std::string name(60, 'x');
+  ReplaceFileDurably(metrics, ReadWholeFile(metrics) + R"({"step": 6, ")" + name + "/f1\": 7.5}\n");
+  Terminal terminal({"watch", Directory("run").string()});
+  ASSERT_TRUE(terminal.Shows("\033[J"));
+  terminal.Type("q");
+  EXPECT_EQ(terminal.Code(), 0);
+  EXPECT_THAT(terminal.shown(), HasSubstr(" tokens/s, "));
+  EXPECT_THAT(terminal.shown(), HasSubstr("xx/f1  7.5"));
+}
+
 }  // namespace
 }  // namespace syntra

@@ -172,7 +172,11 @@ TEST(Progress, AnEvaluationHasALineOfItsOwn) {
   live.columns = 20;
   Progress narrow(live.Options(true));
   narrow.Evaluating("cola", 512, 1043, 16);
-  EXPECT_EQ(live.text, kErase + "evaluating cola  51");
+  EXPECT_EQ(live.text, kErase + "evaluating cola ...");
+  live.text.clear();
+  live.seconds += 1;
+  narrow.Evaluating("\u00fcbers\u00e4tzen", 512, 1043, 16);
+  EXPECT_EQ(live.text, kErase + "evaluating \u00fcbers...");
 }
 
 TEST(Progress, EtaCountsEvaluationsAndSaves) {
