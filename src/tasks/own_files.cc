@@ -14,6 +14,15 @@ bool AllDifferent(const std::vector<std::string>& texts) {
   return std::set(texts.begin(), texts.end()).size() == texts.size();
 }
 
+// With what is added to the names of files and, while they are written, of temporary ones, this is
+// less than the 255 bytes that file systems allow.
+constexpr size_t kLongestName = 200;
+
+bool CanNameFiles(const std::string& name) {
+  return !name.empty() && name.size() <= kLongestName && !name.starts_with('.') &&
+         name.find('/') == std::string::npos && Printable(name) == name;
+}
+
 }  // namespace
 
 TableFormat OwnFormat(const Path& file, bool header) {
@@ -83,10 +92,12 @@ std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::s
 
 TaskTraits OwnTraits(const std::string& name, OwnSplits files) {
   using Use = TaskSplit::Use;
-  // The name becomes a file's.
-  if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
-    Fail(ExitCode::kConfig, "a task's name \"{}\" must be one that a file can have",
-         Printable(name));
+  if (!CanNameFiles(name)) {
+    Fail(
+        ExitCode::kConfig,
+        "a task's name \"{}\" must be one that a file can have: UTF-8 of at most {} bytes, without "
+        "slashes and control characters, and with no dot at its beginning",
+        Printable(name, 80), kLongestName);
   }
   if (files.train.empty() && files.validation.empty()) {
     Fail(ExitCode::kConfig, "task \"{}\": there is neither a train nor a validation file", name);

@@ -29,8 +29,8 @@ struct OwnSplits {
   size_t together = 1;  // TaskSplit::files_together
 };
 
-// All traits but labels and metrics. Throws Error(kConfig) if there are no files to train or be
-// judged on.
+// All traits but labels and metrics. Throws Error(kConfig) if no file could have the name, or if
+// there are no files to train or be judged on.
 TaskTraits OwnTraits(const std::string& name, OwnSplits files);
 
 // The traits of a task over tables. Throws Error(kConfig), also where OwnFormat does.

@@ -2,6 +2,8 @@
 // Tasks over a user's own files.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
@@ -260,6 +262,12 @@ TEST(OwnFiles, WhatMakesNoSenseIsRefused) {
       {"classification { name: 'a' train: 'a.txt' label: ['x', 'y'] }", "a.txt"},
       {"classification { name: 'a' label: ['x', 'y'] }", "neither a train nor a validation file"},
       {"classification { name: 'a/b' train: 'a.tsv' label: ['x', 'y'] }", "a/b"},
+      {"classification { name: 'a\\tb' train: 'a.tsv' label: ['x', 'y'] }",
+       "a task's name \"a\\x09b\" must be one that a file can have"},
+      {"text_to_text { name: 'a\\nb' train: 'a.tsv' }", "a\\x0ab"},
+      {"parallel_text { name: 'a\\033[2J' train { input: 'a' target: 'b' } }", "a\\x1b[2J"},
+      {"text_to_text { name: '" + std::string(201, 'a') + "' train: 'a.tsv' }",
+       "at most 200 bytes"},
       {"classification { name: 'a' train: 'a.tsv' label: ['x', 'y'] metric: 'acuracy' }",
        "did you mean \"accuracy\""},
       {"classification { name: 'a' train: 'a.tsv' label: ['x', 'y'] metric: 'squad' }", "squad"},
@@ -278,6 +286,15 @@ TEST(OwnFiles, WhatMakesNoSenseIsRefused) {
     const std::string message = Refusal(task);
     EXPECT_NE(message.find(part), std::string::npos) << task << "\n" << message;
   }
+}
+
+TEST(OwnFiles, LongNamesAreThoseOfFiles) {
+  const std::string name = std::string(196, 'a') + " \u00fc!";
+  const auto task = TaskOf("text_to_text { name: '" + name + "' train: 'a.tsv' test: 'b.tsv' }");
+  // As it is written at first.
+  const std::string file = PredictionsName(task->traits(), SplitOf(*task, "test")) + ".jsonl.tmp-" +
+                           std::to_string(std::numeric_limits<int64_t>::max());
+  EXPECT_LE(file.size(), 255u) << file;
 }
 
 TEST(OwnFiles, AMissingColumnIsNamed) {
