@@ -155,6 +155,13 @@ RecordFault Find(const simdjson::dom::object& object, std::string_view name,
   return Find(inner, name.substr(dot + 1), found);
 }
 
+// Why this value of a field is no text.
+std::string NestedDetail(const std::string& name, simdjson::dom::element value) {
+  simdjson::dom::object object;
+  if (value.get(object) != simdjson::SUCCESS) return fmt::format("\"{}\" is a list", name);
+  return fmt::format("\"{}\" is an object; {}", name, NamesIn(object));
+}
+
 class JsonTable : public JsonReader {
  public:
   JsonTable(const Path& path, std::vector<TableField> fields)
@@ -170,6 +177,10 @@ class JsonTable : public JsonReader {
       if (lookup != RecordFault::kNone) {
         record->detail = fmt::format("\"{}\"; {}", fields_[i].name, NamesIn(object));
         return lookup;
+      }
+      if (!fields_[i].nested && (value.is_object() || value.is_array())) {
+        record->detail = NestedDetail(fields_[i].name, value);
+        return RecordFault::kBadValue;
       }
       std::string_view text;
       values_[i] =

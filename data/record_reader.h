@@ -68,6 +68,7 @@ std::unique_ptr<RecordReader> OpenLines(const Path& path);
 struct TableField {
   std::string name;
   bool optional = false;  // else a record without it is a bad one
+  bool nested = false;    // else a record in which it is a JSON object or list is a bad one
 };
 
 struct TableFormat {

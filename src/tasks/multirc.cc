@@ -24,7 +24,7 @@ class MultiRc : public Task {
                const Sink& sink) const override {
     const bool is_test = split.use == TaskSplit::Use::kTest;
     return ReadRows(
-        {files[0], kJsonLines, {{"passage"}, {"idx"}}}, policy,
+        {files[0], kJsonLines, {{.name = "passage", .nested = true}, {"idx"}}}, policy,
         [&](const Row& row) { return Parse(row, is_test); }, sink);
   }
 

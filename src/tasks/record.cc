@@ -70,8 +70,10 @@ class ReCoRd : public Task {
   int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override {
     return ReadRows(
-        {files[0], kJsonLines, {{"passage"}, {"qas"}, {"idx"}}}, policy,
-        [&](const Row& row) { return Parse(row, split.use); }, sink);
+        {files[0],
+         kJsonLines,
+         {{.name = "passage", .nested = true}, {.name = "qas", .nested = true}, {"idx"}}},
+        policy, [&](const Row& row) { return Parse(row, split.use); }, sink);
   }
 
  private:

@@ -65,12 +65,26 @@ TEST(Table, ColumnsHaveNumbersWithoutAHeader) {
 
 TEST(Table, JsonValuesAreText) {
   EXPECT_EQ(ReadTable(R"({"a":true,"b":-2,"c":{"d":[1,"x"]},"e.f":"g"})", kJsonTable,
-                      {{"a"}, {"b"}, {"c.d"}, {"e.f"}}),
+                      {{"a"}, {"b"}, {.name = "c.d", .nested = true}, {"e.f"}}),
             (std::vector<Fields>{{"true", "-2", "[1,\"x\"]", "g"}}));
   EXPECT_EQ(ReadTable("{\"a\":1}\n[]\n{\"b\":\"\\u0000\"}\n", kJsonTable, {{"b"}}),
             (std::vector<Fields>{{"a field is missing; \"b\"; its fields are \"a\""},
                                  {"line is JSON but not an object; "},
                                  {"text contains a NUL character; "}}));
+}
+
+// Their JSON text is hardly what a model should read.
+TEST(Table, NestedJsonValuesAreBad) {
+  const std::string bad = "invalid value in a field; ";
+  const std::vector<TableField> wanted = {{"a"}, {"b", /*optional=*/true}};
+  EXPECT_EQ(ReadTable("{\"a\":{\"c\":1,\"d\":2}}\n{\"a\":[\"x\"]}\n{\"a\":1,\"b\":{}}\n"
+                      "{\"a\":1.5,\"c\":[]}\n",
+                      kJsonTable, wanted),
+            (std::vector<Fields>{{bad + "\"a\" is an object; its fields are \"c\", \"d\""},
+                                 {bad + "\"a\" is a list"},
+                                 {bad + "\"b\" is an object; the object is empty"},
+                                 {"1.5", std::nullopt}}));
+  EXPECT_EQ(ReadTable("{\"a\":{\"c\":1}}\n", kJsonTable, {{"a.c"}}), (std::vector<Fields>{{"1"}}));
 }
 
 TEST(Table, AWantedJsonFieldOccursOnce) {

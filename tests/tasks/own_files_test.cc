@@ -94,6 +94,17 @@ TEST(OwnFiles, EmptyFieldsOfATestSplitAreNoTarget) {
   EXPECT_EQ(validation[0].accepted_texts, std::vector<std::string>{", ."});
 }
 
+TEST(OwnFiles, AnObjectIsNoText) {
+  const std::string fault = DataErrorOf([] {
+    ReadOwn("text_to_text { name: 'own' train: 'a.jsonl' input: '{input}' target: '{target}' }",
+            "a.jsonl", R"({"input":{"a":"x0"},"target":"y"})", "train");
+  });
+  EXPECT_NE(fault.find("line 1: invalid value in a field; \"input\" is an object; its fields are "
+                       "\"a\""),
+            std::string::npos)
+      << fault;
+}
+
 constexpr const char* kTranslation =
     "parallel_text { name: 'en_de' prefix: 'German: ' validation { input: 'a.en' target: 'a.de' } "
     "validation { input: 'b.en.gz' target: 'b.de' } }";

@@ -52,7 +52,7 @@ void Run(std::string_view input) {
     if (!is_gzip) CheckRecord(input, record);
   }
   const auto table = OpenTable(path, {.kind = TableFormat::Kind::kJsonLines},
-                               {{"text"}, {"meta.id", true}, {"url", true}});
+                               {{"text"}, {"meta.id", true}, {"url", true, /*nested=*/true}});
   for (Record record; table->Next(&record);) {
     for (const auto& field : record.fields) {
       SYNTRA_CHECK(!field || CheckText(*field) == RecordFault::kNone);
