@@ -52,9 +52,9 @@ void PrepareReporter::Report() {
   }
   if (now - logged_ < kBetweenLines) return;
   logged_ = now;
-  Log().info("{}: {} of {} shards, {} documents, {} tokens made here", options_.directory.string(),
-             progress_.shards_done, progress_.shards_total, WithThousands(progress_.documents),
-             WithThousands(progress_.tokens));
+  Log().info("{}: {} of {}, {}, {} made here", options_.directory.string(), progress_.shards_done,
+             Counted(progress_.shards_total, "shard"), Counted(progress_.documents, "document"),
+             Counted(progress_.tokens, "token"));
   if (!awaited_.empty()) LogWait();
 }
 

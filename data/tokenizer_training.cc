@@ -121,8 +121,8 @@ std::string TrainTokenizer(const TokenizerTraining& training, const TokenizerTex
   const ShortageGuard guard("SentencePiece");
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &model);
   if (!status.ok()) {
-    Fail(ExitCode::kConfig, "cannot train a tokenizer of {} pieces on {} documents: {}",
-         training.pieces, text.documents, WithOurOption(ReasonOfStatus(status.message())));
+    Fail(ExitCode::kConfig, "cannot train a tokenizer of {} pieces on {}: {}", training.pieces,
+         Counted(text.documents, "document"), WithOurOption(ReasonOfStatus(status.message())));
   }
   return model;
 }

@@ -96,7 +96,7 @@ void LineAnswers::Advance(size_t lines) {
   shown_ = now;
   // The other ranks are about as far.
   const size_t done = before_ + std::min(block_, answered_ * ranks_.size());
-  StderrLine().Show(fmt::format("{} lines, {:.1f} a second", WithThousands(done),
+  StderrLine().Show(fmt::format("{}, {:.1f} a second", Counted(done, "line"),
                                 static_cast<double>(done) / (now - start_)));
 }
 

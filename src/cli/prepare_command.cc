@@ -20,11 +20,11 @@ void Prepare(PrepareOptions options, const Tokenizer& tokenizer) {
     Fail(ExitCode::kRequeue, "stopped on request; the same command goes on with the shards left");
   };
   const PrepareResult result = PrepareCorpus(options, tokenizer);
-  fmt::print("{}: {} documents, {} tokens in {} ({} made, {} kept); {} bad records, {} empty\n",
-             options.directory.string(), WithThousands(result.index.documents()),
-             WithThousands(result.index.tokens()),
-             Counted(std::ssize(result.index.shards), "shard"), result.built, result.kept,
-             result.index.bad_records(), result.index.empty_documents());
+  const CorpusIndex& index = result.index;
+  fmt::print("{}: {}, {} in {} ({} made, {} kept); {}, {} empty\n", options.directory.string(),
+             Counted(index.documents(), "document"), Counted(index.tokens(), "token"),
+             Counted(std::ssize(index.shards), "shard"), result.built, result.kept,
+             Counted(index.bad_records(), "bad record"), index.empty_documents());
 }
 
 }  // namespace

@@ -94,9 +94,10 @@ void Finetuning::WarnOfExamples(const Config& config) const {
   if (data_.cut_examples > 0) {
     const bool text = ArchitectureOf(config.model()).outputs() == Outputs::kTokens;
     const ExampleLengths most = RowLengths(config.data());
-    Log().warn("{} training examples are longer than data.input_length {}{} and are cut",
-               WithThousands(data_.cut_examples), most.inputs,
-               text ? fmt::format(" or data.target_length {}", most.targets) : "");
+    const char* verb = data_.cut_examples == 1 ? "is" : "are";
+    Log().warn("{} {} longer than data.input_length {}{} and {} cut",
+               Counted(data_.cut_examples, "training example"), verb, most.inputs,
+               text ? fmt::format(" or data.target_length {}", most.targets) : "", verb);
   }
   for (const TaskData& task : data_.tasks) {
     const std::vector<std::string>& labels = task.labels_without_examples;

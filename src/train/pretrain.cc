@@ -87,7 +87,7 @@ class Pretraining : public Workload {
   TrainingData Open(RunContext& run) override;
   std::string DescribeData() const override {
     const CorpusIndex& index = splits_.front().index;
-    return fmt::format("{} documents, {} tokens", WithThousands(index.documents()),
+    return fmt::format("{}, {} tokens", Counted(index.documents(), "document"),
                        HumanCount(static_cast<double>(index.tokens())));
   }
   std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
@@ -126,8 +126,8 @@ PreparedCorpus Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) 
   };
   const PrepareResult result = PrepareCorpus(split, *tokenizer_);
   if (result.built > 0) {
-    Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
-               WithThousands(result.index.tokens()), split.directory.string());
+    Log().info("prepared {}, {} in {}", Counted(result.index.documents(), "document"),
+               Counted(result.index.tokens(), "token"), split.directory.string());
   }
   return result;
 }

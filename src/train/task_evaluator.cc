@@ -11,8 +11,8 @@ namespace {
 std::string Summary(const TaskResult& result, std::span<const Judgement> judgements) {
   const double invalid = InvalidPercent(judgements);
   return fmt::format(
-      "{}: {} over {} examples{}", result.task, Describe(result.values),
-      WithThousands(std::ssize(judgements)),
+      "{}: {} over {}{}", result.task, Describe(result.values),
+      Counted(std::ssize(judgements), "example"),
       invalid > 0 ? fmt::format("; {:.1f} % of the answers are not valid", invalid) : "");
 }
 

@@ -83,7 +83,7 @@ void TestAnswers::Write(const Task& task, const TaskSplit& split, const Answers&
     return;
   }
   const NamedValues values = MetricsOf(task, JudgementsOf(task, answers));
-  Log().info("{}: {} over {} examples", name, Describe(values), WithThousands(std::ssize(answers)));
+  Log().info("{}: {} over {}", name, Describe(values), Counted(std::ssize(answers), "example"));
   metrics_[name] = ToJson(values);
 }
 

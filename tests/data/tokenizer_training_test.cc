@@ -131,6 +131,10 @@ TEST_F(TokenizerTrainingTest, ErrorsSayWhy) {
   EXPECT_NE(too_many.find("tokenizer of 500000 pieces on 8 documents: Vocabulary size"),
             std::string::npos)
       << too_many;
+  const std::string of_one =
+      ErrorOf([&] { TrainTokenizer({.pieces = 500000}, Text({"a text of a few words"})); },
+              ExitCode::kConfig);
+  EXPECT_NE(of_one.find("on 1 document: "), std::string::npos) << of_one;
   const std::string too_few = error_of(8);  // fewer than there are letters
   EXPECT_NE(too_few.find(" with --coverage option"), std::string::npos) << too_few;
   const std::string none = DataErrorOf([&] { TrainTokenizer({}, Text({" ", ""})); });

@@ -446,8 +446,8 @@ TEST_F(Finetune, WhatTheTrainingExamplesLackIsSaid) {
                    "cannot learn it"))
       << outcome.err;
   EXPECT_TRUE(
-      outcome.Says("1 training examples are longer than data.input_length 8 or "
-                   "data.target_length 3 and are cut"))
+      outcome.Says("1 training example is longer than data.input_length 8 or "
+                   "data.target_length 3 and is cut"))
       << outcome.err;
 }
 

@@ -309,6 +309,17 @@ TEST_F(Tools, CheckAndDoctor) {
   }
 }
 
+TEST_F(Tools, PreparationCountsOneAsOne) {
+  ReplaceFileDurably(training_, "{\"text\": \"aa ba\"}\n{\"text\": 7}\n");
+  const Outcome outcome = Run({"prepare", "--config", config_.string(), "--output",
+                               (scratch_ / "one").string(), "--set", "data.max_bad_fraction=0.5"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(": 1 document, "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" tokens in 1 shard (1 made, 0 kept); 1 bad record, 0 empty\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
 // data.prepared=X uses the directory that `prepare --output X` makes.
 TEST_F(Tools, PrepareThenTrainFindsThemMade) {
   const Path prepared = scratch_ / "elsewhere";
