@@ -90,7 +90,7 @@ Action SetUpDecode(CLI::App& app) {
         }
         ids.push_back(static_cast<int32_t>(id));
       }
-      return tokenizer.Decode(ids);
+      return OneLine(tokenizer.Decode(ids));
     });
     return ExitCode::kDone;
   };
