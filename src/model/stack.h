@@ -71,7 +71,10 @@ class Stack {
 
     bool recurs() const { return group.recurrence.has_value(); }
     bool halts() const { return recurs() && group.recurrence->has_halting(); }
-    bool ponders() const { return halts() && group.recurrence->halting().loss_weight() > 0; }
+    // The loss of a single step would be constant.
+    bool ponders() const {
+      return halts() && group.repeat > 1 && group.recurrence->halting().loss_weight() > 0;
+    }
     bool is_last_step() const { return step == group.repeat - 1; }
   };
   // The input of the loop over the layers.

@@ -186,6 +186,14 @@ TEST(Recurrence, WhoHaltsAtOnceTakesOneStep) {
   }
 }
 
+// Its ponder loss would depend on no parameter, so there is none.
+TEST(Recurrence, ASingleStepHasNoPonderLoss) {
+  const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
+  ModelTrial once({.config = Recurrent(1, "")}, batch, ReferenceBackend());
+  ModelTrial halting({.config = Recurrent(1, "halting {}")}, batch, ReferenceBackend());
+  EXPECT_NEAR(halting.Run(), once.Run(), 1e-7);
+}
+
 // What is added to the loss does not read it: logits would be computed twice.
 TEST(Recurrence, APonderLossLeavesTheLossToItsGradient) {
   const Model model(Recurrent(3, "halting {}"));
