@@ -109,6 +109,15 @@ refuses_what_cannot_be_at_once() {
   if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
 }
 
+# Without standard output and errors Open MPI's mpirun never ends, and takes memory until there is none.
+gives_mpirun_what_it_writes_to() {
+  stand_in mpirun <<END
+if [[ -e /proc/self/fd/1 && -e /proc/self/fd/2 ]]; then touch "$SCRATCH/can_write"; fi
+END
+  (PATH=$SCRATCH/path:$PATH exec "$SOURCE/launch/ranks" 2 true <&- >&- 2>&-) || fail "it ended with $?"
+  if [[ ! -e $SCRATCH/can_write ]]; then fail "mpirun has no standard output or errors"; fi
+}
+
 # Many ranks have more pipes than a process may open by default.
 opens_enough_files() {
   stand_in mpirun <<'END'
@@ -216,6 +225,7 @@ END
 }
 
 refuses_what_cannot_be_at_once
+gives_mpirun_what_it_writes_to
 opens_enough_files
 is_asked_early
 is_stopped_at_once
