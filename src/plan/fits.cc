@@ -40,7 +40,8 @@ struct RunPlace {
     for (const MemoryLimit& limit : host_limits) {
       const int together = Together(limit);
       const double computed = together * needs.total() + needs.copies(together);
-      all.push_back({on_host() ? computed : needs.on_host_of_gpus(together), limit, !on_host()});
+      const double held = on_host() ? computed : needs.on_host_of_gpus(together);
+      all.push_back({held + together * kProcessBytes, limit, !on_host()});
     }
     return all;
   }
@@ -130,7 +131,7 @@ std::string Parts(const TrainingPlan& plan) {
   if (needs.copies(1) > 0) {
     text += fmt::format(", the copy that is saved {}", HumanBytes(needs.copies(1)));
   }
-  return text;
+  return text + fmt::format(", the program itself {}", HumanBytes(kProcessBytes));
 }
 
 std::string StagedParts(const MemoryNeeds& needs) {

@@ -15,7 +15,7 @@ TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
     config.mutable_train()->set_micro_batch_size(rows);
     const auto plan = TrainingPlan::Make(config);
     // And the copy that is saved.
-    return static_cast<int64_t>(plan->memory().total() + plan->checkpoint_bytes());
+    return static_cast<int64_t>(plan->memory().total() + plan->checkpoint_bytes() + kProcessBytes);
   };
   const auto error_at = [&](int64_t limit) -> std::string {
     try {
@@ -41,7 +41,8 @@ TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
 TEST_F(Preflights, ThePlanIsHandedOn) {
   const PreflightReport report = Preflight(Now(), {});
   ASSERT_TRUE(report.plan);
-  const double needed = report.plan->memory().total() + report.plan->memory().copies(1);
+  const MemoryNeeds& needs = report.plan->memory();
+  const double needed = needs.total() + needs.copies(1) + kProcessBytes;
   EXPECT_TRUE(Of("memory").detail.starts_with("needs " + HumanBytes(needed) + ", "))
       << Of("memory").detail;
   EXPECT_EQ(report.plan->config().SerializeAsString(), Now().SerializeAsString());
@@ -58,7 +59,7 @@ TEST_F(Preflights, SamplesTakeMemory) {
   const auto with = TrainingPlan::Make(Now());
   EXPECT_GT(with->memory().decoding_caches, 0);
   EXPECT_GE(with->memory().total(), without + with->memory().decoding_caches);
-  const auto limit = static_cast<int64_t>(without + with->memory().copies(1));
+  const auto limit = static_cast<int64_t>(without + with->memory().copies(1) + kProcessBytes);
   try {
     CheckFits(*with, 1, {{limit, "the test has", true}});
     ADD_FAILURE() << "it fits";
@@ -70,7 +71,8 @@ TEST_F(Preflights, SamplesTakeMemory) {
 
 TEST_F(Preflights, RanksShareTheirHost) {
   const auto plan = TrainingPlan::Make(Now(), {.ranks = 2});
-  const auto both = static_cast<int64_t>(2 * plan->memory().total() + plan->checkpoint_bytes());
+  const auto both =
+      static_cast<int64_t>(2 * (plan->memory().total() + kProcessBytes) + plan->checkpoint_bytes());
   EXPECT_NO_THROW(CheckFits(*plan, 2, {{both, "the test has", true}}));
   EXPECT_THROW(CheckFits(*plan, 2, {{both - 1, "the test has", true}}), Error);
   // A limit for each process is not shared.
@@ -88,7 +90,7 @@ TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
   sharing.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
   sharing.mutable_checkpoint()->set_asynchronous(false);
   const auto shared = TrainingPlan::Make(sharing, {.ranks = 4});
-  const auto limit = static_cast<int64_t>(shared->memory().total());
+  const auto limit = static_cast<int64_t>(shared->memory().total() + kProcessBytes);
   EXPECT_NO_THROW(CheckFits(*shared, 1, {{limit, "the test has", false}}));
   try {
     CheckFits(*TrainingPlan::Make(Now(), {.ranks = 4}), 1, {{limit, "the test has", false}});
@@ -114,7 +116,7 @@ TEST_F(Preflights, WhatIsRecomputedIsNamedByItsCost) {
     for (const RecomputeChoice& each : RecomputeChoices(*plan)) {
       if (each.recompute == choice) memory.training = each.training_bytes;
     }
-    return static_cast<int64_t>(memory.total());
+    return static_cast<int64_t>(memory.total() + kProcessBytes);
   };
   const auto error_at = [&](int64_t limit) -> std::string {
     try {

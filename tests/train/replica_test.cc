@@ -234,7 +234,8 @@ TEST(HostMemory, OfAllRanksIsChecked) {
   const auto plan = PlanFor("NONE", backend);
   const MemoryNeeds& needs = plan->memory();
   const double each = on_host ? needs.total() : needs.parameters + needs.optimizer;
-  const auto held = static_cast<int64_t>(std::ceil(4 * each + needs.copies(4)));
+  const double all = 4 * (each + kProcessBytes) + needs.copies(4);
+  const auto held = static_cast<int64_t>(std::ceil(all));
   EXPECT_NO_THROW(CheckFits(*plan, 4, {{held, "the test has", true}}));
   try {
     CheckFits(*plan, 4, {{held - 2, "the test has", true}});
