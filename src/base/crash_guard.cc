@@ -167,7 +167,7 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   CrashReport::EndIfGuarded();
   WriteParts(
       "error: a library could not go on; its reason, if it gave one, is above. Most often "
-      "memory or threads could not be had (ulimit -v, ulimit -u)");
+      "memory or threads could not be had (ulimit -v, ulimit -u, or a container's limits)");
   _exit(static_cast<int>(ExitCode::kResources));
 }
 

@@ -131,7 +131,7 @@ class Examination {
     }
     if (const auto quota = ControlGroupCpus()) {
       Add("cpu", "control group quota", fmt::format("{:.1f} cpus", *quota));
-      if (*quota < ThreadCount()) {
+      if (ThreadCount() > 1 && *quota < ThreadCount()) {
         Warn("{} threads share a quota of {:.1f} cpus; set train.threads", ThreadCount(), *quota);
       }
     }

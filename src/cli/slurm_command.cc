@@ -279,6 +279,11 @@ Config LoadChecked(const SlurmOptions& options, const SlurmJob& job) {
     Fail(ExitCode::kConfig, "--nodes {} of {} ranks are {} ranks; at most {} are allowed",
          job.nodes, job.ranks_per_node, WithThousands(job.ranks()), WithThousands(kMostJobRanks));
   }
+  for (const std::string& file : options.config->Files()) {
+    if (!file.starts_with("/dev/") && !file.starts_with("/proc/")) continue;
+    Fail(ExitCode::kConfig,
+         "{}: the job reads its configuration when it starts; write it to a file", file);
+  }
   Config config = LoadForTraining(*options.config, options.start).config;
   if (config.train().device() == TrainConfig::CUDA && options.job.gpus_per_node == 0) {
     Fail(ExitCode::kConfig, "train.device is CUDA: say with --gpus-per-node how many GPUs to use");

@@ -18,8 +18,10 @@ constexpr double kMarginSeconds = 30;
 
 double SecondsLeftInJob(const char* end_time) {
   int64_t end = 0;
-  if (!end_time || !ParseInt64(end_time, &end)) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(end) - static_cast<double>(std::time(nullptr));
+  if (!end_time || !ParseInt64(end_time, &end) || end <= 0) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(0.0, static_cast<double>(end) - static_cast<double>(std::time(nullptr)));
 }
 
 double SecondsKeptForSaving(double job_seconds, double longest_gap) {

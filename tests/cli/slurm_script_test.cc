@@ -53,6 +53,8 @@ TEST(Slurm, MistakesAreNamed) {
        "are 4,294,967,296 ranks; at most 1,048,576 are allowed"},
       {"--time 5 --init-from runs/c4 --set checkpoint.initial=runs/d4",
        "--init-from names runs/c4, but checkpoint.initial runs/d4"},
+      {"--time 5 --config /dev/stdin </dev/null",
+       "/dev/stdin: the job reads its configuration when"},
       {"--time 5 --config nowhere.textproto", "cannot read nowhere.textproto"},
       {"--time 5 --from-scratch --set 'data.task={ classification { name: \"a\" train: \"a.tsv\" "
        "label: [\"x\", \"y\"] metric: \"bleu\" } }'",

@@ -64,6 +64,10 @@ TEST(Requests, TheEndOfTheJobIsSlurms) {
   EXPECT_TRUE(std::isinf(SecondsLeftInJob()));
   setenv("SLURM_JOB_END_TIME", "NONE", 1);
   EXPECT_TRUE(std::isinf(SecondsLeftInJob()));
+  setenv("SLURM_JOB_END_TIME", "-5", 1);
+  EXPECT_TRUE(std::isinf(SecondsLeftInJob()));
+  setenv("SLURM_JOB_END_TIME", "1", 1);
+  EXPECT_EQ(SecondsLeftInJob(), 0);
   setenv("SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 100000).c_str(), 1);
   EXPECT_NEAR(SecondsLeftInJob(), 100000, 10000);
 }
