@@ -191,7 +191,7 @@ TEST(Recurrence, ASingleStepHasNoPonderLoss) {
   const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
   ModelTrial once({.config = Recurrent(1, "")}, batch, ReferenceBackend());
   ModelTrial halting({.config = Recurrent(1, "halting {}")}, batch, ReferenceBackend());
-  EXPECT_NEAR(halting.Run(), once.Run(), 1e-7);
+  EXPECT_NEAR(halting.Run(), once.Run(), 1e-5);  // one ponder loss would add 0.02
 }
 
 // What is added to the loss does not read it: logits would be computed twice.
