@@ -20,11 +20,10 @@ DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text) {
 }
 
 std::optional<std::vector<int32_t>> IdsAfter(const Tokenizer& tokenizer, std::string_view text,
-                                             std::string_view rest) {
-  const std::vector<int32_t> begun = tokenizer.Encode(text);
+                                             std::span<const int32_t> ids, std::string_view rest) {
   std::vector<int32_t> whole = tokenizer.Encode(std::string(text).append(rest));
-  const auto [end, place] = std::ranges::mismatch(begun, whole);
-  if (end != begun.end()) return std::nullopt;
+  const auto [end, place] = std::ranges::mismatch(ids, whole);
+  if (end != ids.end()) return std::nullopt;
   whole.erase(whole.begin(), place);
   return whole;
 }

@@ -20,10 +20,10 @@ DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text);
 // The request to continue a text: it has no EOS, and its output ends only at one. Corpora have no
 // sentinels, so here they are plain text.
 DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text);
-// The ids of `rest`, which follows `text` as it is; nothing if a token of both together has parts
-// of each.
+// The ids of `rest` where it follows `text` as it is; nothing if a token of both together has parts
+// of each. `ids`: those of `text`.
 std::optional<std::vector<int32_t>> IdsAfter(const Tokenizer& tokenizer, std::string_view text,
-                                             std::string_view rest);
+                                             std::span<const int32_t> ids, std::string_view rest);
 
 // The span of each sentinel of a target or an output, by K; of one that comes twice, the first.
 using Spans = std::map<int32_t, std::vector<int32_t>>;

@@ -224,8 +224,7 @@ GivenTokens TokensOf(const LoadedModel& loaded, const std::string& input,
          "validation examples are shown",
          NameOf(model.architecture()));
   }
-  if (input.empty())
-    Fail(ExitCode::kConfig, "--input is empty; give the text that the model reads");
+  if (input.empty()) Fail(ExitCode::kConfig, "--input is empty; write what the model reads");
   CheckHasEos(*loaded.tokenizer);
   RequestReader reader(loaded, nullptr);
   GivenTokens tokens;

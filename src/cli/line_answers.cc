@@ -66,9 +66,9 @@ void LineAnswers::Run(const Answer& answer) {
     const std::vector<std::string> answers = answer(block.lines);
     before_ += block_;
     if (ranks_.rank() != 0) continue;
-    for (const std::string& answer : answers) {
-      const std::string line = OneLine(answer);
-      broken_ += line != answer;
+    for (const std::string& text : answers) {
+      const std::string line = OneLine(text);
+      broken_ += line != text;
       fmt::print("{}\n", line);
     }
     FlushOutput();

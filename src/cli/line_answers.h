@@ -29,8 +29,8 @@ class LineAnswers {
   // Collective.
   using Answer = std::function<std::vector<std::string>(const std::vector<std::string>& lines)>;
   // Rank 0 reads standard input to its end and prints, with spaces for line breaks in an answer, so
-  // that each line has one line of output. Blocks are as ArrivingLines gives them,
-  // whatever the number of ranks.
+  // that each line has one line of output. Blocks are as ArrivingLines gives them, whatever the
+  // number of ranks.
   void Run(const Answer& answer);
 
   // Called by `answer` if line `index` of the block is bad. Its answer is then an empty line.

@@ -50,7 +50,7 @@ std::optional<std::vector<int32_t>> RequestReader::ReadTarget(const std::string&
                                                               std::string* error) {
   std::vector<int32_t> ids;
   if (goes_on_) {
-    std::optional<std::vector<int32_t>> after = IdsAfter(tokenizer_, line, target);
+    std::optional<std::vector<int32_t>> after = IdsAfter(tokenizer_, line, input, target);
     if (!after) {
       *error =
           "has a target that begins within a token of the input; move the last word of the input "

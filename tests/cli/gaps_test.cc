@@ -93,7 +93,7 @@ TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
 
 TEST_F(Gaps, ATargetFollowsItsTextAsItIs) {
   const auto after = [](const std::string& text, const std::string& rest) {
-    return IdsAfter(*tokenizer_, text, rest);
+    return IdsAfter(*tokenizer_, text, tokenizer_->Encode(text), rest);
   };
   const std::vector<int32_t> word{PieceId("\u2581cat")}, end{PieceId(".")};
   EXPECT_EQ(after("The", " cat"), word);

@@ -109,7 +109,7 @@ refuses_what_cannot_be_at_once() {
   if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
 }
 
-# Without standard output and errors Open MPI's mpirun never ends, and takes memory until there is none.
+# Without standard output and errors Open MPI's mpirun never ends, and takes more and more memory.
 gives_mpirun_what_it_writes_to() {
   stand_in mpirun <<END
 if [[ -e /proc/self/fd/1 && -e /proc/self/fd/2 ]]; then touch "$SCRATCH/can_write"; fi
