@@ -16,6 +16,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
+#include "cli/option_help.h"
 #include "cli/ranks.h"
 #include "config/problem.h"
 #include "config/suggest.h"
@@ -214,6 +215,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
   root.footer(
       "\"syntra COMMAND --help\" describes a command; \"syntra config explain\" lists all "
       "fields.");
+  root.formatter(HelpFormat());
   root.set_version_flag("--version", std::string("syntra ") + Version());
   const Action action = SetUpParts(root, {std::begin(kCommands), std::end(kCommands)});
   CheckValues(root);

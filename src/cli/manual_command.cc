@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
+#include "cli/option_help.h"
 
 namespace syntra {
 namespace {
@@ -55,18 +56,16 @@ std::vector<const CLI::App*> InnerCommands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// "--config FILE ..." as the option's own help has it.
+// "--config FILE ...".
 std::string Usage(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  return option.get_name(option.get_positional(), true) +
-         (type.empty() || option.get_items_expected_max() == 0 ? "" : " " + type) +
-         (option.get_items_expected_max() > 1 ? " ..." : "");
+  const std::string value = ValueOf(option);
+  return option.get_name(option.get_positional(), true) + (value.empty() ? "" : " " + value);
 }
 
 std::string OptionEntries(const CLI::App& app) {
   std::string text;
   for (const CLI::Option* option : app.get_options()) {
-    text += fmt::format(".TP\n.B {}\n{}\n", Roff(Usage(*option)), Roff(option->get_description()));
+    text += fmt::format(".TP\n.B {}\n{}\n", Roff(Usage(*option)), Roff(MeaningOf(*option)));
   }
   return text;
 }
@@ -119,7 +118,7 @@ std::string Page(const CLI::App& app) {
   std::string text = fmt::format(
       ".TH {} 1 \"\" \"syntra {}\" \"Syntra\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n{}\n",
       Roff(name), Roff(Version()), Roff(name), Roff(app.get_description()), Roff(command),
-      InnerCommands(app).empty() ? "[OPTIONS]" : "COMMAND [OPTIONS]");
+      Roff(ArgumentsOf(app)));
   if (const std::string footer = app.get_footer(); !footer.empty()) {
     text += ".SH DESCRIPTION\n.nf\n" + Roff(footer) + "\n.fi\n";
   }

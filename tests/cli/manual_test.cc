@@ -29,6 +29,19 @@ TEST(Manual, HasPagesOfAllCommands) {
   EXPECT_TRUE(Has(written.out, "syntra.1\n")) << written.out;
 }
 
+// Help and manual describe an option in the same words.
+TEST(Manual, NamesArgumentsRangesAndDefaults) {
+  const std::string page = Syntra("manual slurm").out, help = Syntra("slurm --help").out;
+  EXPECT_TRUE(Has(page, ".B syntra slurm\n[OPTIONS] [file...]\n")) << page;
+  EXPECT_TRUE(Has(page, ".B \\-\\-mpi {srun,mpirun}\n")) << page;
+  EXPECT_TRUE(Has(help, "--mpi {srun,mpirun} ")) << help;
+  for (const std::string& text : {page, help}) {
+    EXPECT_TRUE(Has(text, "Number of nodes (1 to 1000000; default 1)\n")) << text;
+  }
+  EXPECT_TRUE(Has(help, "the configuration gives the model's sizes (not with --init-from)\n"))
+      << help;
+}
+
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 // What a section of the manual lists, and what it says of each.
