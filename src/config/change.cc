@@ -41,7 +41,8 @@ ConfigChanges ChangesBetween(const Config& before, const Config& now) {
   for (const std::string& line : ConfigDifferences(before, now)) {
     const std::string path = line.substr(0, line.find(": "));
     const Change change = DecidesTheTree(path, now) ? REFUSED : ChangeOf(path);
-    (change == FREE        ? changes.free
+    const bool free = change == FREE || change == MOVED;  // runs compare the content themselves
+    (free                  ? changes.free
      : change == JUDGING   ? changes.judging
      : change == SCHEDULED ? changes.scheduled
                            : changes.refused)

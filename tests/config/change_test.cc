@@ -65,7 +65,7 @@ TEST(Change, IsThatOfTheFieldOrOfTheMessageAroundIt) {
   EXPECT_EQ(ChangeOf("evaluation.batches"), JUDGING);
   EXPECT_EQ(ChangeOf("decoding.beam.size"), JUDGING);
   EXPECT_EQ(ChangeOf("evaluation.samples"), FREE);
-  EXPECT_EQ(ChangeOf("data.train[3]"), FREE);
+  EXPECT_EQ(ChangeOf("data.train[3]"), MOVED);
 }
 
 TEST(Change, DifferencesBySort) {
