@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables behind GetOp and BindCpuKernel, built from ops.def and cpu.def.
+// The tables behind GetOp and BindCpuKernel, built from ops.def.
 #include "base/name_table.h"
 #include "kernels/bound_kernel.h"
 #include "kernels/op.h"
 
 namespace syntra {
 
-#define SYNTRA_OP(name) Op op_##name();
+#define SYNTRA_OP(name) \
+  Op op_##name();       \
+  std::optional<BoundKernel> cpu_##name(const OpCall& call);
 #include "kernels/ops.def"
 #undef SYNTRA_OP
-
-#define SYNTRA_CPU_KERNEL(name) std::optional<BoundKernel> cpu_##name(const OpCall& call);
-#include "kernels/cpu.def"
-#undef SYNTRA_CPU_KERNEL
 
 namespace {
 
@@ -37,9 +35,9 @@ using BindKernel = std::optional<BoundKernel> (*)(const OpCall&);
 const NameTable<BindKernel>& CpuKernels() {
   static const NameTable<BindKernel> table = [] {
     NameTable<BindKernel> kernels("CPU kernel");
-#define SYNTRA_CPU_KERNEL(name) kernels.Add(#name, &cpu_##name);
-#include "kernels/cpu.def"
-#undef SYNTRA_CPU_KERNEL
+#define SYNTRA_OP(name) kernels.Add(#name, &cpu_##name);
+#include "kernels/ops.def"
+#undef SYNTRA_OP
     return kernels;
   }();
   return table;
