@@ -73,7 +73,13 @@ void CheckSetsAreWhole(const std::string& pattern, const std::vector<std::string
   for (const std::string& name : names) {
     ShardSet set;
     int64_t number;
-    if (ParseShardName(name, &set, &number)) sets[set].insert(number);
+    if (!ParseShardName(name, &set, &number)) continue;
+    if (number >= set.count) {
+      Fail(ExitCode::kData,
+           "{} has a number that a set of {} shards does not have; rename or move it", name,
+           set.count);
+    }
+    sets[set].insert(number);
   }
   for (const auto& [set, numbers] : sets) {
     std::vector<std::string> missing;

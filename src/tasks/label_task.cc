@@ -4,15 +4,6 @@
 #include <algorithm>
 
 namespace syntra {
-namespace {
-
-// Whether `label` stands for a label that a file does not give: an empty cell or, in exports of
-// TensorFlow Datasets and Hugging Face, "-1".
-bool IsPlaceholder(std::string_view label, const std::vector<std::string>& values) {
-  return (label.empty() || label == "-1") && std::ranges::find(values, label) == values.end();
-}
-
-}  // namespace
 
 LabelTask::LabelTask(TaskTraits task_traits, LabelledRow row)
     : Task(std::move(task_traits)), row_(std::move(row)) {
@@ -53,8 +44,7 @@ int64_t LabelTask::ReadTable(const TaskSplit& split, RowFile file, const Labelle
     TaskExample example;
     example.inputs = row.input.Fill([&](size_t i) { return std::string_view(*read.fields[i]); });
     example.targets = kNoTarget;
-    const std::optional<std::string>& label = read.fields[inputs];
-    if (label && !(is_test && IsPlaceholder(*label, row.label_values))) {
+    if (const auto label = LabelOf(read.fields[inputs], split.use, row.label_values)) {
       if (!row.left_out.empty() && *label == row.left_out) return {};
       const int index = IndexOf(*label, row_.label_values, row.label, row.advice);
       example.expected = index;

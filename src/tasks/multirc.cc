@@ -22,10 +22,9 @@ class MultiRc : public Task {
 
   int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override {
-    const bool is_test = split.use == TaskSplit::Use::kTest;
     return ReadRows(
         {files[0], kJsonLines, {{.name = "passage", .nested = true}, {"idx"}}}, policy,
-        [&](const Row& row) { return Parse(row, is_test); }, sink);
+        [&](const Row& row) { return Parse(row, split.use); }, sink);
   }
 
   // A line a passage, with its questions, with their answers.
@@ -59,7 +58,14 @@ class MultiRc : public Task {
     return number;
   }
 
-  std::vector<TaskExample> Parse(const Row& row, bool is_test) const {
+  // The label of an answer: a number, a truth value or a text.
+  static std::optional<std::string> AnswerLabel(const Json& answer, TaskSplit::Use use) {
+    if (use == TaskSplit::Use::kTest && !answer.contains("label")) return std::nullopt;
+    const Json& label = JsonMember(answer, "label");
+    return LabelOf(label.is_string() ? label.get<std::string>() : JsonText(label), use);
+  }
+
+  std::vector<TaskExample> Parse(const Row& row, TaskSplit::Use use) const {
     const Json passage = ParseJson(*row.fields[0]);
     const std::string text = JsonString(passage, "text");
     int64_t index = 0;
@@ -77,10 +83,9 @@ class MultiRc : public Task {
           example.inputs = Replaced(std::move(example.inputs), tag, replacement);
         }
         example.targets = kNoTarget;
-        if (!is_test || answer.contains("label")) {
-          const std::string label = JsonText(JsonMember(answer, "label"));
+        if (const auto label = AnswerLabel(answer, use)) {
           const std::string values[] = {"0", "1", "false", "true"};
-          example.expected = IndexOf(label, values, "label") % 2;
+          example.expected = IndexOf(*label, values, "label") % 2;
           example.targets = traits().labels[static_cast<size_t>(example.expected)];
         }
         example.group = fmt::format("{}/{}", index, JsonInteger(question, "idx"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tasks/rows.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace syntra {
@@ -30,6 +32,16 @@ int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowPa
   }
   ledger.Finish();
   return ledger.bad();
+}
+
+std::optional<std::string> LabelOf(const std::optional<std::string>& field, TaskSplit::Use split,
+                                   std::span<const std::string> values) {
+  const auto is_placeholder = [&](const std::string& text) {
+    const bool is_none = text.empty() || text == "-1" || text == "-1.0";
+    return is_none && std::ranges::find(values, text) == values.end();
+  };
+  if (field && split == TaskSplit::Use::kTest && is_placeholder(*field)) return std::nullopt;
+  return field;
 }
 
 int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field,

@@ -47,6 +47,12 @@ inline std::string IdOf(const std::optional<std::string>& field, const Row& row)
   return field && !field->empty() ? *field : std::to_string(row.number);
 }
 
+// The label of a row of `split`, which may have none: the field is absent or, in a test split, is
+// what stands for no label in exports of TensorFlow Datasets and Hugging Face: empty or -1, unless
+// this is one of the `values` that labels have.
+std::optional<std::string> LabelOf(const std::optional<std::string>& field, TaskSplit::Use split,
+                                   std::span<const std::string> values = {});
+
 // The place of `text` among `values`; throws BadRow, which names the `field` and ends with
 // `advice`.
 int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field,

@@ -32,7 +32,7 @@ class Stsb : public Task {
     const bool is_test = split.use == TaskSplit::Use::kTest;
     return ReadRows(
         {files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"score", is_test}, {"index", true}}},
-        policy, Parse, sink);
+        policy, [&](const Row& row) { return Parse(row, split.use); }, sink);
   }
 
   Judgement Judge(const TaskExample& example, std::string_view text) const override {
@@ -51,12 +51,12 @@ class Stsb : public Task {
   }
 
  private:
-  static std::vector<TaskExample> Parse(const Row& row) {
+  static std::vector<TaskExample> Parse(const Row& row, TaskSplit::Use use) {
     TaskExample example;
     example.inputs =
         fmt::format("stsb sentence1: {} sentence2: {}", *row.fields[0], *row.fields[1]);
     example.targets = kNoTarget;
-    if (const auto& text = row.fields[2]) {
+    if (const auto text = LabelOf(row.fields[2], use)) {
       double score = 0;
       if (!ParseDouble(*text, &score) || !(score >= 0 && score <= kHighest)) {
         throw BadRow{fmt::format("score is \"{}\"; must be from 0 to 5", Printable(*text, 40))};

@@ -166,7 +166,7 @@ class WnliAsWsc : public ReferentTask {
     const bool is_test = split.use == TaskSplit::Use::kTest;
     return ReadRows(
         {files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"label", is_test}, {"index", true}}},
-        policy, Parse, sink);
+        policy, [&](const Row& row) { return Parse(row, split.use); }, sink);
   }
 
  protected:
@@ -181,15 +181,16 @@ class WnliAsWsc : public ReferentTask {
     return splits;
   }
 
-  static std::vector<TaskExample> Parse(const Row& row) {
+  static std::vector<TaskExample> Parse(const Row& row, TaskSplit::Use use) {
     const std::string &premise = *row.fields[0], &hypothesis = *row.fields[1];
     const std::string values[] = {"0", "1"};
+    const std::optional<std::string> label = LabelOf(row.fields[2], use);
     const Match match = BestMatch(CleanWords(premise), CleanWords(hypothesis));
     TaskExample example;
     example.inputs = Highlighted(premise, match.pronoun);
     example.targets = AsWritten(match.candidate, hypothesis);
     example.accepted_texts = {example.targets};
-    if (row.fields[2]) example.expected = IndexOf(*row.fields[2], values, "label");
+    if (label) example.expected = IndexOf(*label, values, "label");
     example.id = IdOf(row.fields[3], row);
     return {std::move(example)};
   }

@@ -118,11 +118,12 @@ class Wsc : public ReferentTask {
   static std::vector<TaskExample> Parse(const Row& row, TaskSplit::Use use) {
     const std::string& text = *row.fields[0];
     const std::string values[] = {"false", "true"};
+    const std::optional<std::string> label = LabelOf(row.fields[5], use);
     TaskExample example;
     example.inputs = MarkPronoun(text, *row.fields[3], Index(*row.fields[4]));
     example.targets = MendReferent(*row.fields[1], text, Index(*row.fields[2]));
     example.accepted_texts = {example.targets};
-    if (row.fields[5]) example.expected = IndexOf(*row.fields[5], values, "label");
+    if (label) example.expected = IndexOf(*label, values, "label");
     example.id = IdOf(row.fields[6], row);
     if (use == TaskSplit::Use::kTrain && example.expected != 1) return {};
     return {std::move(example)};

@@ -81,7 +81,7 @@ TEST(Mixture, EveryEpochHasTheShares) {
   }
 }
 
-// Whatever the shares, a source is gone through once before any of its examples comes again.
+// Whatever the shares, all examples of a source are drawn before any of them is drawn again.
 TEST(Mixture, SourcesGoThroughTheirOwnEpochs) {
   const std::vector<int64_t> sizes = {50, 7, 400};
   const Mixture mixture("all", SourcesOf(sizes), {.limit = 60, .temperature = 3}, 1);

@@ -72,6 +72,12 @@ TEST(Pattern, MissingShardsAreNamed) {
   // A part of the set, asked for as such, is whole.
   EXPECT_EQ(Expand({base + "/c4-train.0000[01]-of-00005.json.gz"}).size(), 2u);
   EXPECT_EQ(Expand({base + "/c4-train.00003-of-00005.json.gz"}).size(), 1u);
+  // A number beyond the set is a mistake.
+  WriteScratch(directory / "c4-train.00007-of-00005.json.gz", "");
+  EXPECT_NE(DataErrorOf([&] {
+              Expand({base + "/c4-train.0*.json.gz"});
+            }).find("c4-train.00007-of-00005.json.gz has a number that a set of 5 shards"),
+            std::string::npos);
   // More are missing than a message should list.
   WriteScratch(directory / "big-00000-of-01024.txt", "");
   const std::string message = DataErrorOf([&] { Expand({base + "/big-*"}); });

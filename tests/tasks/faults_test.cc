@@ -123,6 +123,43 @@ TEST(TaskFiles, BadRowsAreNamedWithPlaceAndReason) {
             {"label is \"2\""});
 }
 
+// As exports of TensorFlow Datasets and Hugging Face write it. Elsewhere it is a fault.
+TEST(TaskFiles, APlaceholderForALabelIsNone) {
+  struct Table {
+    const char *task, *folder, *extension;
+    std::string before, after;  // what is before and after the label
+  };
+  const std::string answer =
+      R"({"idx":0,"passage":{"text":"t","questions":[{"question":"q","idx":0,"answers":[)"
+      R"({"text":"a","idx":0,"label":)";
+  const Table tables[] = {
+      {"multirc", "MultiRC", "jsonl", answer, "}]}]}}\n"},
+      {"boolq", "BoolQ", "jsonl", R"({"passage":"p","question":"q","label":)", "}\n"},
+      {"wsc", "WSC", "jsonl",
+       R"({"text":"Ann ran as she could","target":{"span1_text":"Ann","span1_index":0,)"
+       R"("span2_text":"she","span2_index":3},"label":)",
+       "}\n"},
+      {"stsb", "STS-B", "tsv", "index\tsentence1\tsentence2\tscore\n0\ta\tb\t", "\n"},
+      {"wnli_as_wsc", "WNLI", "tsv",
+       "index\tsentence1\tsentence2\tlabel\n0\tAnn ran as she could.\tAnn could.\t", "\n"},
+  };
+  for (const Table& table : tables) {
+    SCOPED_TRACE(table.task);
+    const bool is_tsv = std::string(table.extension) == "tsv";
+    const auto files = [&](const std::string& split, const std::string& label) {
+      return Files(table.task)
+          .With(fmt::format("{}/{}.{}", table.folder, split, table.extension),
+                table.before + label + table.after);
+    };
+    for (const char* label : {"-1", is_tsv ? "" : "\"\"", is_tsv ? "-1.0" : "\"-1\""}) {
+      const auto test = files("test", label).Read("test");
+      ASSERT_EQ(test.size(), 1u) << label;
+      EXPECT_EQ(test[0].expected, -1) << label;
+    }
+    ExpectHas(files(is_tsv ? "dev" : "val", "-1").Fault(), {" is \"-1\"; must be "});
+  }
+}
+
 // Rows that are only partly good give no example.
 TEST(TaskFiles, BadPartsOfNestedRows) {
   const auto multirc = [](const std::string& answers) {
