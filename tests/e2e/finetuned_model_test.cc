@@ -99,6 +99,10 @@ TEST_F(Finetune, TheOnlyTaskIsThatOfTheLines) {
   EXPECT_TRUE(alone.Says("lines are inputs of the task toy")) << alone.err;
   EXPECT_EQ(generated({"--task", "toy"}).out, alone.out);
   EXPECT_FALSE(generated({"--raw"}).Says("lines are inputs of")) << alone.err;
+  // An input may be empty, as in eval: the prefix is still read.
+  const Outcome empty = Run({"generate", model, "--json"}, {.input = "\n"});
+  ASSERT_EQ(empty.code, 0) << empty.err;
+  EXPECT_LT(ParseJson(empty.out)["outputs"][0]["log_probability"].get<double>(), 0);
 }
 
 // `score` reads inputs as `generate` does, and a target after them.
