@@ -175,6 +175,10 @@ TEST_F(Interop, TorchRunsEveryExportedModel) {
   const std::vector<std::vector<int32_t>> segments = {{1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 0, 0, 0}};
   Json asked = Json::array();
   std::map<std::string, ModelConfig> models = TrialModels();
+  models["dynamic_conv_of_one_head"] = TinyModel("dynamic_conv { kernel_size: 5 heads: 1 }");
+  models["relative_bias_term"] = TinyModel(
+      "attention { heads: 2 head_size: 8 relative_bias: false term { dot_product {} } "
+      "term { relative_bias { buckets: 8 max_distance: 12 } } }");
   for (auto& [name, model] : models) {
     const Path exported = scratch_ / (name + "-exported");
     model.set_vocabulary_size(SampleModel("").vocabulary_size());

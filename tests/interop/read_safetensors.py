@@ -4,7 +4,8 @@
     model = SyntraModel("exported")
     logits = model(encoder_ids, decoder_ids)    # [B, S] and [B, T], 0 is padding; [B, T, V]
 
-A model without an encoder reads the second alone. Rows hold one example each; nothing is packed and nothing dropped. Needs torch and safetensors.
+A model without an encoder reads the second alone. Rows hold one example each; nothing is packed and nothing dropped. A model
+with bidirectional_prefix is run as if its prefix were empty. Needs torch and safetensors.
 """
 
 from __future__ import annotations
@@ -132,8 +133,9 @@ class SyntraModel:
         default = {"repeat": self.config.get(f"{name}_layers"), "feed_forward": self.config["feed_forward"],
                    "mixer": self.config["mixer" if memory is None else "decoder_mixer"]}
         groups = self.config.get(name, {}).get("layers", [default])
-        backwards = name == "decoder" and not self.config.get("bidirectional_prefix")
-        bias, positions = self.relative_bias(name, x.shape[1], backwards), self.positions(x.shape[1])
+        table = self.tensors.get(f"{name}/relative_bias")
+        bias = 0 if table is None else self.relative_bias(name, table, self.config["relative_bias"], x.shape[1])
+        positions = self.positions(x.shape[1])
         if not groups[0].get("recurrence", {}).get("positions"):
             x = x + positions
         count, owners = 0, {}  # of shared parameters
@@ -225,14 +227,20 @@ class SyntraModel:
             return torch.ones(x.shape[1], x.shape[1]).tril().bool()
         return keys[:, None, None, :]
 
-    def convolution(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
-        """Lightweight or, where the filters depend on the position, dynamic; without `keys` causal."""
+    def light_conv(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        return self.convolution(at, settings, x, keys, dynamic=False)
+
+    def dynamic_conv(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        return self.convolution(at, settings, x, keys, dynamic=True)
+
+    def convolution(self, at: str, settings: dict, x: Tensor, keys: Tensor | None, *, dynamic: bool) -> Tensor:
+        """Dynamic filters depend on the position; without `keys` causal."""
         width, taps, mesh = x.shape[-1], settings["kernel_size"], settings["form"] == "MESH"
         h = self.affine(f"{at}/input", x)
         if settings["glu"]:
             h = h[..., :width] * torch.sigmoid(h[..., width:])
         filters = self.tensors[f"{at}/filters"]
-        if filters.shape[-1] != taps:
+        if dynamic:
             filters = h @ filters + (self.tensors[f"{at}/filters_bias"] if mesh else 0)
             filters = filters.unflatten(-1, (-1, taps))
         weights = filters.softmax(-1).repeat_interleave(width // filters.shape[-2], dim=-2)
@@ -244,8 +252,6 @@ class SyntraModel:
         if mesh:
             h = self.affine(f"{at}/pointwise", h + self.tensors[f"{at}/filter_bias"])
         return self.affine(f"{at}/output", h)
-
-    light_conv = dynamic_conv = convolution
 
     def fourier(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
         """Rows count as max_length long, zeros at their ends."""
@@ -532,11 +538,13 @@ class SyntraModel:
         keys = torch.arange(x.shape[1])
         return factor("a")[..., keys % settings["a"]] * factor("b")[..., keys // settings["a"]]
 
-    def relative_bias(self, stack: str, length: int, causal: bool) -> Tensor | int:
+    def relative_bias_term(self, at: str, own: str, settings: dict, attention: dict, x: Tensor,
+                           has_query: bool) -> Tensor:
+        return self.relative_bias(at.split("/")[0], self.tensors[f"{own}/table"], settings, x.shape[1])
+
+    def relative_bias(self, stack: str, table: Tensor, config: dict, length: int) -> Tensor:
         """T5's buckets: half of the distances one by one, the rest in logarithmic steps. [H, T, T]."""
-        if f"{stack}/relative_bias" not in self.tensors:
-            return 0
-        config = self.config["relative_bias"]
+        causal = stack == "decoder" and not self.config.get("bidirectional_prefix")
         distance = torch.arange(length)[None, :] - torch.arange(length)[:, None]  # key - query
         count, offset = config["buckets"], torch.zeros_like(distance)
         if causal:
@@ -549,7 +557,7 @@ class SyntraModel:
         steps = torch.log(distance.clamp(min=1) / exact) / math.log(config["max_distance"] / exact)
         far = (exact + (steps * (count - exact)).long()).clamp(max=count - 1)
         buckets = torch.where(distance < exact, distance, far) + offset
-        return self.tensors[f"{stack}/relative_bias"][:, buckets]
+        return table[:, buckets]
 
 
 def main() -> None:
