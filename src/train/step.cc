@@ -103,8 +103,7 @@ BatchFacts StepRunner::FactsOf(const std::vector<Batch>& batches, int64_t step) 
   return facts;
 }
 
-void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts,
-                               bool spoilt) {
+void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
   for (size_t i = 0; i < batches.size(); ++i) {
     // The first one overwrites the gradients of the step before. A tree adds them up itself, so
     // each of its leaves does.
@@ -114,7 +113,7 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
                        .forward = [&] { clock_.End(StepPhase::kForward); },
                        .bucket = {}};
     if (in_buckets() && i + 1 == batches.size()) {
-      reached.bucket = [&](ElementRange bucket) { StartSum(bucket, spoilt); };
+      reached.bucket = [&](ElementRange bucket) { StartSum(bucket); };
     }
     replica_.Differentiate(batches[i], facts, gradients, reached, NextRun());
     if (tree_) tree_->Add(replica_.gradients().view());
@@ -127,10 +126,10 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
 // gradients with which it updates (reduce-scatter); the step's sums are needed by all (all-reduce).
 // Shared buckets are taken from the beginning of `bucket`, so those in it must be neighbours, in
 // ascending order, and the first must begin where it does.
-void StepRunner::StartSum(ElementRange bucket, bool spoilt) {
+void StepRunner::StartSum(ElementRange bucket) {
   if (trace_ && ranks_.size() > 1) trace_->StartsSum(bucket.size());
   Arena& gradients = replica_.gradients();
-  if (spoilt) {
+  if (spoils_) {
     Spoil(gradients.Part(bucket.begin, bucket.size()), std::numeric_limits<float>::quiet_NaN());
   }
   for (const auto& [elements, shares] : plan_.shared_buckets()) {
@@ -206,16 +205,16 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   }
   if (At("wrong_parameter", step)) Spoil(replica_.values({0, 1}), 1);
   const int64_t number = batches.front().first_example / partition_.batch_size;
-  const bool spoilt = At("gradient_nan", step) || At("nan_batch", number);
+  spoils_ = At("gradient_nan", step) || At("nan_batch", number);
   if (trace) {
     trace_.emplace(*trace, replica_.backend().device(), clock_, config_.train().profile().ops());
   }
   clock_.Start();
-  Differentiate(batches, facts, spoilt);
+  Differentiate(batches, facts);
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
-  if (!in_buckets()) StartSum({0, replica_.gradients().elements()}, spoilt);
+  if (!in_buckets()) StartSum({0, replica_.gradients().elements()});
   result.sync_seconds = SecondsSince(ready);
 
   Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});

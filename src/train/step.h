@@ -74,9 +74,9 @@ class StepRunner {
   // Null where nothing is recorded.
   RunTimes* NextRun() { return trace_ ? trace_->NextRun() : nullptr; }
   // Leaves this rank's gradients in the replica's arena, or starts the sums over the ranks of their
-  // buckets. `spoilt`: for tests, with a NaN in them.
-  void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts, bool spoilt);
-  void StartSum(ElementRange bucket, bool spoilt);
+  // buckets.
+  void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
+  void StartSum(ElementRange bucket);
   // Finishes the oldest sum that was started.
   void FinishSum();
   void FinishGather();
@@ -101,6 +101,7 @@ class StepRunner {
   size_t gathers_ = 0;
   PhaseClock clock_;
   std::optional<StepTrace> trace_;  // of a step that is recorded
+  bool spoils_ = false;             // for tests: this step's gradients get a NaN
   int64_t optimizer_steps_before_ = 0;
 };
 
