@@ -32,7 +32,6 @@ class CrossAttentionMixer final : public TokenMixer {
 
   MixerTraits traits() const override {
     return {.causal = true,
-            .cross = true,
             .packed_rows = PackedRows::kExact,
             .per_token = {{Inner(), {"heads", "head_size"}}}};
   }

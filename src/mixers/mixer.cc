@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mixers/mixer.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/name_table.h"
 #include "configs/schema/kind_of.h"
@@ -27,15 +25,6 @@ const NameTable<Make>& Mixers() {
   }();
   return table;
 }
-
-}  // namespace
-
-std::optional<int64_t> MixerTraits::MaxLength() const {
-  if (limits.empty()) return std::nullopt;
-  return std::ranges::min_element(limits, {}, &LengthLimit::length)->length;
-}
-
-namespace {
 
 // Writes rows [B, T, W] from position `start` on into the state of all `length` positions.
 Value WriteRows(const Scope& scope, const MixerState& state, int64_t length, Value start,

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +37,8 @@ struct WidthDivisor {
   std::string field;  // its path inside the mixer's message
 };
 
-// How examples that share a row affect each other.
+// How examples that share a row affect each other. The program asks only whether they leak; that
+// kExact is more than kIndependent is a promise that contract_test checks.
 enum class PackedRows {
   kLeaks,        // one could read another, so rows must not be packed
   kIndependent,  // none reads another, but where it lies in the row may count
@@ -48,7 +48,6 @@ enum class PackedRows {
 // The features that a mixer supports. A configuration that needs more is refused when it is read.
 struct MixerTraits {
   bool causal = false;  // can hide later positions from earlier ones
-  bool cross = false;   // reads another sequence, the memory, instead of its own
   // Causal, it can let the positions of a prefix read each other in both directions.
   bool bidirectional_prefix = false;
   // Why it cannot decode one position at a time, and what can; empty: it can.
@@ -57,14 +56,13 @@ struct MixerTraits {
   bool prefills = false;
   PackedRows packed_rows = PackedRows::kLeaks;
   bool reads_positions = false;     // needs each position's place in its segment
-  bool stochastic = false;          // in training draws random numbers, besides those of dropout
   bool sees_order = true;           // without a mask; if not, absolute positions must tell it
   int64_t bias_heads = 0;           // of the relative bias that it adds; 0: it adds none
   std::vector<LengthLimit> limits;  // none: it takes sequences of any length
   std::vector<TokenVector> per_token;
   WidthDivisor width_divisor;
-
-  std::optional<int64_t> MaxLength() const;
+  // Promises that contract_test checks. The program does not read them.
+  bool stochastic = false;  // in training draws random numbers, besides those of dropout
 };
 
 // The encoder's output, which a cross mixer reads. For each row of the memory there may be W

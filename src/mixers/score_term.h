@@ -5,6 +5,10 @@
 // section 3.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "mixers/mixer.h"
 #include "nn/attention.h"
 

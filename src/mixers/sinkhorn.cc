@@ -28,10 +28,10 @@ class Sinkhorn final : public TokenMixer {
     const int64_t heads = config_.heads(), size = config_.head_size();
     return {.causal = true,
             .prefills = true,
-            .stochastic = config_.gumbel_noise(),
             .sees_order = false,
             .limits = {LengthLimit::OfMaxLength(config_.max_length())},
-            .per_token = {{heads * size, {"heads", "head_size"}}}};
+            .per_token = {{heads * size, {"heads", "head_size"}}},
+            .stochastic = config_.gumbel_noise()};
   }
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
