@@ -60,6 +60,4 @@ std::string ObjectiveOfCorpus(const DataConfig& config) {
   SYNTRA_CHECK(false, "no objective {}", static_cast<int>(config.objective()));
 }
 
-std::vector<std::string> ObjectiveNames() { return Objectives().Names(); }
-
 }  // namespace syntra

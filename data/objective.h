@@ -48,7 +48,6 @@ class Objective {
 // Throws Error(kConfig) if there is no objective of that name or if it cannot work with the
 // settings, and says how it could.
 std::unique_ptr<Objective> MakeObjective(std::string_view name, const ObjectiveSettings& settings);
-std::vector<std::string> ObjectiveNames();
 // The name of the objective of a configuration's corpora: "span_corruption".
 std::string ObjectiveOfCorpus(const DataConfig& config);
 

@@ -122,6 +122,5 @@ struct Op {
 
 // Throws Error(kInternal) for an unknown name.
 const Op& GetOp(std::string_view name);
-std::vector<std::string> OpNames();
 
 }  // namespace syntra

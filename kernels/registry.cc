@@ -50,7 +50,6 @@ const Op& GetOp(std::string_view name) {
   SYNTRA_CHECK(op, "unknown op {}", name);
   return *op;
 }
-std::vector<std::string> OpNames() { return Ops().Names(); }
 
 std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call) {
   const BindKernel* bind = CpuKernels().Find(op.name);

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "configs/schema/kind_of.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "configs/schema/kind_of.h"
 #include "errors.h"
 #include "tests/base/error_of.h"
+#include "tests/base/kinds.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {

@@ -74,6 +74,16 @@ DataConfig SmallConfig(bool pack) {
   return config;
 }
 
+std::vector<std::string> ObjectiveNames() {
+  return {
+#define SYNTRA_OBJECTIVE(name) #name,
+#define SYNTRA_CORPUS_OBJECTIVE(kind, name) SYNTRA_OBJECTIVE(name)
+#include "data/objectives.def"
+#undef SYNTRA_CORPUS_OBJECTIVE
+#undef SYNTRA_OBJECTIVE
+  };
+}
+
 class Objectives : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<Objective> Make() const {

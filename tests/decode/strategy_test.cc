@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
-#include "configs/schema/kind_of.h"
 #include "decode/decoding_trial.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

@@ -111,6 +111,14 @@ OpCall CaseCall(const Op& op, const OpCase& test) {
   return call;
 }
 
+std::vector<std::string> OpNames() {
+  return {
+#define SYNTRA_OP(name) #name,
+#include "kernels/ops.def"
+#undef SYNTRA_OP
+  };
+}
+
 std::vector<SweepCase> AllCases() {
   std::vector<SweepCase> all;
   for (const std::string& name : OpNames()) {

@@ -49,6 +49,9 @@ struct SweepCase {
   }
 };
 
+// The names of all ops.
+std::vector<std::string> OpNames();
+
 // Every case of every op.
 std::vector<SweepCase> AllCases();
 OpCase FindCase(const SweepCase& sweep);

@@ -14,6 +14,7 @@
 #include "program/arena_memory.h"
 #include "program/executable.h"
 #include "program/weighted_sum.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

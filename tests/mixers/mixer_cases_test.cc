@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "configs/schema/kind_of.h"
 #include "mixers/mixer_trial.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

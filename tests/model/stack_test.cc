@@ -13,6 +13,7 @@
 #include "model/model_trial.h"
 #include "nn/sinusoids.h"
 #include "program/finite_differences.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

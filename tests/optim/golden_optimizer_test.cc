@@ -7,13 +7,13 @@
 #include <cctype>
 #include <set>
 
-#include "configs/schema/kind_of.h"
 #include "golden/compare.h"
 #include "golden/reader.h"
 #include "kernels/tested.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "program/arena_memory.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

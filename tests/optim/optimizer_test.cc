@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
-#include "configs/schema/kind_of.h"
 #include "kernels/math/hyperparameters.h"
 #include "kernels/tested.h"
 #include "program/arena_memory.h"
 #include "program/numbers.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

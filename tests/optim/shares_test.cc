@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "configs/schema/kind_of.h"
 #include "kernels/tested.h"
 #include "optim/optimizer.h"
 #include "program/arena_memory.h"
 #include "program/numbers.h"
+#include "tests/base/kinds.h"
 
 namespace syntra {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "configs/schema/kind_of.h"
 #include "tasks/referent_task.h"
 #include "tests/base/error_of.h"
+#include "tests/base/kinds.h"
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 

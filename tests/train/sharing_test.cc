@@ -8,10 +8,10 @@
 
 #include "checkpoint/layout.h"
 #include "config/config.h"
-#include "configs/schema/kind_of.h"
 #include "dist/all_ranks.h"
 #include "dist/nccl.h"
 #include "kernels/cuda.h"
+#include "tests/base/kinds.h"
 #include "train/rounded_copies.h"
 #include "train/step.h"
 
