@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for values that are not finite.
+// For tests (Executable::RunChecked): looks for NaN and plus infinity.
 #pragma once
 
 #include <algorithm>

@@ -89,8 +89,9 @@ class Executable {
   using AfterSection = std::function<void(size_t section)>;
   void Run(Gradients gradients = Gradients::kAdd, const AfterSection& after = {},
            RunTimes* times = nullptr);
-  // As Run, but checks after each instruction that its floating-point outputs are finite. Throws
-  // Error(kDiverged) that names the first instruction whose outputs are not.
+  // For tests: as Run, but checks the floating-point outputs of each instruction. Throws
+  // Error(kDiverged) that names the first one that makes NaN or plus infinity; minus infinity is
+  // the logarithm of an empty sum.
   void RunChecked();
 
   const Program& program() const { return *program_; }
