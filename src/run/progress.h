@@ -43,7 +43,7 @@ struct StepProgress {
   double learning_rate = 0;
   double tokens = 0;        // of this step, all ranks
   double flops = 0;         // of this step, all ranks, by the model's formula
-  double seconds = 0;       // of this step, from its beginning to the next one's
+  double seconds = 0;       // of this step alone, without saves and evaluations
   double data_seconds = 0;  // of `seconds`, waiting for data
   double sync_seconds = 0;  // of `seconds`, waiting for other ranks
 };
