@@ -58,7 +58,7 @@ void Progress::Step(const StepProgress& step) {
   last_ = step;
   count_.Add(1);
   seconds_.Add(step.seconds);
-  tokens_.Add(step.tokens);
+  slots_.Add(step.slots);
   flops_.Add(step.flops);
   data_seconds_.Add(step.data_seconds);
   sync_seconds_.Add(step.sync_seconds);
@@ -114,7 +114,7 @@ double Progress::SecondsLeft() const {
          saves_.Left(last_.step, steps, options_.save_every);
 }
 
-double Progress::TokensPerSecond() const { return Ratio(tokens_.value, seconds_.value); }
+double Progress::TokensPerSecond() const { return Ratio(slots_.value, seconds_.value); }
 
 std::vector<Progress::Field> Progress::Fields() const {
   const double left = SecondsLeft();

@@ -41,7 +41,7 @@ struct StepProgress {
   double loss = 0;
   double grad_norm = 0;
   double learning_rate = 0;
-  double tokens = 0;        // of this step, all ranks
+  double slots = 0;         // of inputs and targets, of this step, all ranks, padding included
   double flops = 0;         // of this step, all ranks, by the model's formula
   double seconds = 0;       // of this step alone, without saves and evaluations
   double data_seconds = 0;  // of `seconds`, waiting for data
@@ -69,6 +69,7 @@ class Progress {
   std::string Line(int columns) const;
   // Seconds to the end of the run, as far as can be known.
   double SecondsLeft() const;
+  // Padding counts, as in metrics.jsonl.
   double TokensPerSecond() const;
 
  private:
@@ -96,7 +97,7 @@ class Progress {
 
   ProgressOptions options_;
   StepProgress last_;
-  Recent count_, seconds_, tokens_, flops_, data_seconds_, sync_seconds_;
+  Recent count_, seconds_, slots_, flops_, data_seconds_, sync_seconds_;
   double loss_sum_ = 0, loss_weight_ = 0;
   Recurring evaluations_, saves_;
   double printed_at_ = 0;

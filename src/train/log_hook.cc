@@ -66,7 +66,7 @@ class LogHook : public Hook {
          .loss = result.sums.PerToken(),
          .grad_norm = result.gradient_norm,
          .learning_rate = result.learning_rate,
-         .tokens = result.slots,
+         .slots = result.slots,
          .flops = result.flops,
          .seconds = report.seconds,
          .data_seconds = result.phases[static_cast<size_t>(StepPhase::kData)],

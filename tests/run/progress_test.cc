@@ -36,7 +36,7 @@ StepProgress At(int64_t step) {
           .loss = 2.713,
           .grad_norm = 0.61,
           .learning_rate = 9.02e-3,
-          .tokens = 41200,
+          .slots = 41200,
           .flops = 0.374e12,
           .seconds = 1,
           .data_seconds = 0.008,
