@@ -2,8 +2,13 @@
 // attention: one softmax over a sum of score terms (Synthesizer, Tay et al. 2021, section 3), and
 // its gradient.
 //
-//   S[b,h,i,j] = q_i . k_j + u_i . p_j + a_i[j mod Na] * b_i[j div Na] + table[h,i,j] + bias[h,i,j]
+//   S[b,h,i,j] = q_i . k_j + u_i . p_j + a_i[j mod Na] * b_i[j div Na] + table[h,i,j]
+//                + bias[h, j - i + T - 1]
 //   Y[b,i,h] = sum_j softmax_j(S[b,h,i,:])_j V[b,j,h]
+//   log_sum_exp[b,h,i] = log sum_j exp(S[b,h,i,j])
+//
+// for T queries i and S keys j, of which a query reads those that its masks allow. The gradient
+// reads log_sum_exp.
 #include "kernels/ops/attention.h"
 
 #include <algorithm>
