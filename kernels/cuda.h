@@ -34,6 +34,9 @@ inline std::string CudaVersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+// Backend::KeepsRounded of every GPU, also for a program that plans for GPUs and has none.
+inline bool GpusKeepRounded(DType activations) { return activations == DType::kBF16; }
+
 // Opens GPU `index` < FindGpus().count. Call it on the thread that will use the GPU. Throws
 // Error(kResources), which says what to do, if the GPU cannot be used.
 std::unique_ptr<Backend> OpenGpu(int index);

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/backend.h"
+#include "kernels/cuda.h"
 
 namespace syntra {
 
@@ -18,7 +18,7 @@ class CudaBackend final : public Backend {
   double PeakFlops(DType type) override;
   bool MultipliesBFloat16() const override { return true; }
   void KeepChoices(const Path& run_directory) override;
-  bool KeepsRounded(DType activations) const override { return activations == DType::kBF16; }
+  bool KeepsRounded(DType activations) const override { return GpusKeepRounded(activations); }
   bool RoundsParameters(const Op& op, const OpCall& call) const override;
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override;
   std::optional<BoundKernel> BindMultiTensor(const Op& op, std::span<const OpCall> calls) override {

@@ -6,6 +6,7 @@
 #include "data/example.h"
 #include "decode/batch_decoder.h"
 #include "dist/tree_sum.h"
+#include "kernels/cuda.h"
 #include "plan/label_ranking.h"
 #include "plan/training_plan.h"
 #include "program/executable.h"
@@ -83,7 +84,7 @@ MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan) {
 
 MemoryNeeds MemoryNeedsOn(const TrainingPlan& plan, bool gpus) {
   MemoryNeeds needs = plan.memory();
-  if (gpus && plan.config().train().precision() == TrainConfig::BF16) {
+  if (gpus && GpusKeepRounded(ActivationType(plan.config().train().precision()))) {
     needs.rounded = RoundedBytes(plan.parameters().arena_elements());
   }
   return needs;
