@@ -38,8 +38,8 @@ NextTokens NextTokensOf(const Strategy& strategy, const DecodeSettings& settings
 
 // Positions that caches hold.
 int64_t Positions(const DecodeShape& shape) {
-  const int64_t row = shape.input_length + shape.max_length;
-  return shape.rows() * (shape.together > 0 ? std::min(row, shape.together) : row);
+  return shape.rows() *
+         (shape.together > 0 ? RowLength(shape) : shape.input_length + shape.max_length);
 }
 
 // The shape of a full batch of `requests` requests that fills the most positions: many short inputs
