@@ -194,7 +194,7 @@ std::shared_ptr<PeerMemory> MpiCommunicator::FindExposed(std::span<const std::by
   return nullptr;
 }
 
-void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduce, bool gather) {
+void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, Halves halves) {
   if (size_ == 1) return;
   const int64_t largest = shares.largest();
   const auto exposed = FindExposed({data, static_cast<size_t>(shares.elements())});
@@ -203,8 +203,8 @@ void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduc
   if (!exposed) chunk.piece = std::min(chunk.piece, piece_bytes_);
   if (groups_ > 1) chunk.piece = std::min(chunk.piece, message_bytes_);
   for (; chunk.start < largest; chunk.start += chunk.piece) {
-    if (reduce) ReduceChunk(chunk);
-    if (gather) GatherChunk(chunk);
+    if (halves.reduces) ReduceChunk(chunk);
+    if (halves.gathers) GatherChunk(chunk);
     // A rank writes to a buffer again two chunks later; the barrier of the chunk between tells it
     // that all have read it.
     ++turn_;
@@ -317,7 +317,7 @@ void MpiCommunicator::AllReduceSum(TensorView view) {
   }
   const std::span<float> values = view.As<float>();
   const Shares shares = Shares::Even(values.size_bytes(), size_, Buffer::kAlignment);
-  Exchange(reinterpret_cast<std::byte*>(values.data()), shares, true, true);
+  Exchange(reinterpret_cast<std::byte*>(values.data()), shares, {.reduces = true, .gathers = true});
 }
 
 void MpiCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
@@ -327,7 +327,8 @@ void MpiCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
                        [this](TensorView v, const Shares& s) { ReduceScatter(v, s); });
   }
   const std::span<float> values = view.As<float>();
-  Exchange(reinterpret_cast<std::byte*>(values.data()), shares.Times(sizeof(float)), true, false);
+  Exchange(reinterpret_cast<std::byte*>(values.data()), shares.Times(sizeof(float)),
+           {.reduces = true});
 }
 
 void MpiCommunicator::AllGather(TensorView view, const Shares& shares) {
@@ -335,7 +336,8 @@ void MpiCommunicator::AllGather(TensorView view, const Shares& shares) {
   if (!view.device->is_host()) {
     return ThroughHost(view, shares, [this](TensorView v, const Shares& s) { AllGather(v, s); });
   }
-  Exchange(static_cast<std::byte*>(view.data), shares.Times(SizeOf(view.type.dtype)), false, true);
+  Exchange(static_cast<std::byte*>(view.data), shares.Times(SizeOf(view.type.dtype)),
+           {.gathers = true});
 }
 
 void MpiCommunicator::Broadcast(TensorView view, int root) {

@@ -76,8 +76,13 @@ class MpiCommunicator final : public Communicator {
   // As above, for a collective by shares, which is called with the shares of each piece.
   void ThroughHost(const TensorView& view, const Shares& shares,
                    const std::function<void(TensorView, const Shares&)>& collective);
+  // What an exchange does: it sums the ranks' vectors in each one's share, brings all shares to
+  // every rank, or one after the other.
+  struct Halves {
+    bool reduces = false, gathers = false;
+  };
   // The shares are in bytes.
-  void Exchange(std::byte* data, const Shares& shares, bool reduce, bool gather);
+  void Exchange(std::byte* data, const Shares& shares, Halves halves);
   void ReduceChunk(const Chunk& chunk);
   void GatherChunk(const Chunk& chunk);
   // This rank's slot for a piece.
