@@ -33,6 +33,9 @@ struct PendingTask {
   int64_t shard_time;   // ChangeTime
 };
 
+// Whether this process had to make a shard.
+enum class ShardFate { kKept, kBuilt };
+
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const Tokenizer& tokenizer)
@@ -57,7 +60,7 @@ class Preparation {
     for (const PendingTask& pending : FinishUnchanged()) {
       const ShardTask& task = tasks_[pending.index];
       if (WasMadeMeanwhile(pending) || IsFinishedNow(task)) {
-        FinishAsItIs(pending, false, pending.source_time);
+        FinishAsItIs(pending, ShardFate::kKept, pending.source_time);
       } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(task.shard)) {
         Make(pending, *claim);
       } else {
@@ -66,7 +69,7 @@ class Preparation {
     }
     for (const PendingTask& pending : elsewhere) {
       if (WasMadeMeanwhile(pending)) {
-        FinishAsItIs(pending, false, pending.source_time);
+        FinishAsItIs(pending, ShardFate::kKept, pending.source_time);
       } else {
         Make(pending, WaitForClaim(tasks_[pending.index].shard));
       }
@@ -84,7 +87,7 @@ class Preparation {
     std::vector<PendingTask> pending;
     for (size_t i = 0; i < tasks_.size(); ++i) {
       if (const IndexEntry* entry = FindUnchanged(tasks_[i])) {
-        Finish(i, false, *entry);
+        Finish(i, ShardFate::kKept, *entry);
       } else {
         pending.push_back({i, SettledTime(tasks_[i].source), ChangeTime(tasks_[i].shard)});
       }
@@ -92,8 +95,8 @@ class Preparation {
     return pending;
   }
 
-  void Finish(size_t i, bool built, IndexEntry entry) {
-    ++(built ? result_.built : result_.kept);
+  void Finish(size_t i, ShardFate fate, IndexEntry entry) {
+    ++(fate == ShardFate::kBuilt ? result_.built : result_.kept);
     reporter_.ShardDone();
     result_.index.shards[i] = std::move(entry);
   }
@@ -103,12 +106,12 @@ class Preparation {
   }
 
   // `source_time`: SettledTime, before the two files were compared.
-  void FinishAsItIs(const PendingTask& pending, bool built, int64_t source_time) {
+  void FinishAsItIs(const PendingTask& pending, ShardFate fate, int64_t source_time) {
     const ShardTask& task = tasks_[pending.index];
     IndexEntry entry = EntryNow(task);
     entry.file_time = SettledTime(task.shard);
     entry.source_time = source_time;
-    Finish(pending.index, built, std::move(entry));
+    Finish(pending.index, fate, std::move(entry));
   }
 
   void Make(const PendingTask& pending, const ShardClaim& claim) {
@@ -117,7 +120,7 @@ class Preparation {
     const int64_t source_time = SettledTime(task.source);
     const bool built = !WasMadeMeanwhile(pending) && BuildUnlessFinished(task);
     reporter_.SetClaim(nullptr);
-    FinishAsItIs(pending, built, source_time);
+    FinishAsItIs(pending, built ? ShardFate::kBuilt : ShardFate::kKept, source_time);
   }
 
   // The index of an earlier call for the same tokenizer and settings, or an empty one.
