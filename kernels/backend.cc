@@ -76,7 +76,7 @@ class Reference final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   Device& device() override { return Host(); }
-  TensorType Held(const TensorType& type) const override {
+  TensorType Stored(const TensorType& type) const override {
     return {IsFloat(type.dtype) ? DType::kF64 : type.dtype, type.shape};
   }
   double PeakFlops(DType) override { return std::numeric_limits<double>::quiet_NaN(); }

@@ -18,7 +18,7 @@ class Backend {
   virtual Device& device() = 0;
 
   // The type in which this backend stores a program's values of `type`.
-  virtual TensorType Held(const TensorType& type) const { return type; }
+  virtual TensorType Stored(const TensorType& type) const { return type; }
 
   // The peak FLOP/s of matrix products of `type`, kF32 or kBF16; NaN if unknown.
   virtual double PeakFlops(DType type) = 0;
@@ -36,7 +36,7 @@ class Backend {
   // Whether this call's kernel gives the same result from bf16 copies of its f32 inputs.
   virtual bool RoundsParameters(const Op&, const OpCall&) const { return false; }
 
-  // A kernel for the call, whose types are those that Held returns. It honours call.accumulate.
+  // A kernel for the call, whose types are those that Stored returns. It honours call.accumulate.
   // nullopt if the backend has none. Where the backend KeepsRounded, an update may have one more
   // output than its op says: output 0 in bf16.
   virtual std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) = 0;

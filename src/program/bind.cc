@@ -39,7 +39,7 @@ std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, siz
   if (end - first < 2) return std::nullopt;
   std::vector<OpCall> calls;
   for (size_t i = first; i < end; ++i) {
-    calls.push_back(HeldCall(program, program.instructions[i], places, backend, forms));
+    calls.push_back(StoredCall(program, program.instructions[i], places, backend, forms));
   }
   return backend.BindMultiTensor(*program.instructions[first].op, calls);
 }
@@ -63,17 +63,17 @@ bool WeightsAreParameters(const Program& program, const Instruction& instruction
 
 }  // namespace
 
-OpCall HeldCall(const Program& program, const Instruction& instruction,
-                const std::vector<Place>& places, Backend& backend, const ParameterForms& forms) {
+OpCall StoredCall(const Program& program, const Instruction& instruction,
+                  const std::vector<Place>& places, Backend& backend, const ParameterForms& forms) {
   OpCall call = instruction.call;
-  const auto hold = [&](std::vector<TensorType>& types, const std::vector<Value>& values) {
+  const auto store = [&](std::vector<TensorType>& types, const std::vector<Value>& values) {
     for (size_t i = 0; i < types.size(); ++i) {
-      types[i] = backend.Held(types[i]);
+      types[i] = backend.Stored(types[i]);
       if (values[i]) types[i].pitch = places[values[i].id].pitch;
     }
   };
-  hold(call.inputs, instruction.inputs);
-  hold(call.outputs, instruction.outputs);
+  store(call.inputs, instruction.inputs);
+  store(call.outputs, instruction.outputs);
   const bool reads_copies = forms.rounded && backend.RoundsParameters(*instruction.op, call);
   for (size_t i = 0; reads_copies && i < call.inputs.size(); ++i) {
     if (IsParameter(program, instruction.inputs[i])) call.inputs[i].dtype = DType::kBF16;
@@ -114,7 +114,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
       kernels.push_back({});
       continue;
     }
-    OpCall call = HeldCall(program, instruction, places, backend, forms);
+    OpCall call = StoredCall(program, instruction, places, backend, forms);
     InstructionKernels& bound =
         kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
     bool first = false;

@@ -35,8 +35,8 @@ struct ParameterForms {
 // The call as the backend binds it, with values in these places. With bf16 copies of the
 // parameters, kernels that would round parameters read the copies, and the update of a parameter
 // has its copy as one more output.
-OpCall HeldCall(const Program& program, const Instruction& instruction,
-                const std::vector<Place>& places, Backend& backend, const ParameterForms& forms);
+OpCall StoredCall(const Program& program, const Instruction& instruction,
+                  const std::vector<Place>& places, Backend& backend, const ParameterForms& forms);
 
 // The kernels of all instructions. Throws Error(kResources) naming the ops that have none.
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,

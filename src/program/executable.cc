@@ -24,7 +24,7 @@ void Fill(TensorView view, double value) {
   }
 }
 
-// Converts the elements of an input or constant to the type that the backend holds.
+// Converts the elements of an input or constant to the type in which the backend stores them.
 template <typename T>
 void CopyElements(std::span<const T> values, TensorView view) {
   if (view.type.dtype == DType::kF64) {
@@ -77,7 +77,7 @@ void Executable::PaintTransients() {
   std::vector<size_t> used;
   for (const Allocation& allocation : plan_.allocations) {
     const Value value = allocation.value;
-    used.push_back(value ? plan_.places[value.id].MemoryOf(HeldType(value)).bytes()
+    used.push_back(value ? plan_.places[value.id].MemoryOf(StoredType(value)).bytes()
                          : instructions_[allocation.first].kernels.workspace_bytes());
   }
   painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
@@ -96,7 +96,7 @@ void Executable::PlaceTransients() {
     const auto& [holder, column, pitch] = plan_.places[i];
     if (holder.id == i) continue;
     address_[i] =
-        static_cast<std::byte*>(address_[holder.id]) + column * SizeOf(HeldType({i}).dtype);
+        static_cast<std::byte*>(address_[holder.id]) + column * SizeOf(StoredType({i}).dtype);
   }
 }
 
@@ -115,7 +115,7 @@ Buffer Executable::AllocateAll(ValueKind kind, const char* purpose, Buffer& stag
   for (size_t i = 0; i < program_->values.size(); ++i) {
     if (program_->values[i].kind != kind) continue;
     places.emplace_back(i, bytes);
-    bytes += AlignUp(backend_.Held(program_->values[i].type).bytes());
+    bytes += AlignUp(backend_.Stored(program_->values[i].type).bytes());
   }
   Buffer memory = device_.Allocate(bytes, purpose);
   if (!device_.is_host()) staging = device_.AllocateStaging(bytes, purpose);
@@ -144,7 +144,7 @@ void Executable::PlaceConstants() {
 }
 
 void Executable::PlaceArenas(const Arenas& arenas) {
-  const size_t element = backend_.Held({DType::kF32, {1}}).bytes();
+  const size_t element = backend_.Stored({DType::kF32, {1}}).bytes();
   for (size_t i = 0; i < program_->values.size(); ++i) {
     const ValueInfo& info = program_->values[i];
     const auto place = [&](void* arena) {
@@ -188,37 +188,37 @@ void Executable::ConnectInstructions() {
     instructions_[i].outputs.clear();
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
       const Instruction& instruction = program_->instructions[j];
-      std::optional<OpCall> held;
+      std::optional<OpCall> stored;
       if (rounded_) {
-        held = HeldCall(*program_, instruction, plan_.places, backend_, {.rounded = true});
+        stored = StoredCall(*program_, instruction, plan_.places, backend_, {.rounded = true});
       }
       for (size_t k = 0; k < instruction.inputs.size(); ++k) {
         const Value v = instruction.inputs[k];
         const bool rounded =
-            held && IsParameter(*program_, v) && held->inputs[k].dtype == DType::kBF16;
+            stored && IsParameter(*program_, v) && stored->inputs[k].dtype == DType::kBF16;
         instructions_[i].inputs.push_back(rounded ? copy(v) : address(instruction, v));
       }
       for (const Value v : instruction.outputs)
         instructions_[i].outputs.push_back(address(instruction, v));
-      if (held && held->outputs.size() > instruction.outputs.size()) {
+      if (stored && stored->outputs.size() > instruction.outputs.size()) {
         instructions_[i].outputs.push_back(copy(instruction.outputs[0]));
       }
     }
   }
 }
 
-TensorType Executable::HeldType(Value value) const {
-  TensorType type = backend_.Held(program_->info(value).type);
+TensorType Executable::StoredType(Value value) const {
+  TensorType type = backend_.Stored(program_->info(value).type);
   type.pitch = plan_.places[value.id].pitch;
   return type;
 }
 
 TensorView Executable::View(Value value) const {
-  return {address_[value.id], HeldType(value), &device_};
+  return {address_[value.id], StoredType(value), &device_};
 }
 
 TensorView Executable::HostView(Value value) const {
-  return {host_address_[value.id], HeldType(value)};
+  return {host_address_[value.id], StoredType(value)};
 }
 
 Value Executable::InputNamed(std::string_view name) const {

@@ -21,7 +21,7 @@
 namespace syntra {
 
 // The flat arenas that outlive programs, in the memory of the backend's device; null where a
-// program has no such values. Elements are f32 as the backend holds it.
+// program has no such values. Elements are f32 as the backend stores it.
 struct Arenas {
   void* parameters = nullptr;
   void* gradients = nullptr;
@@ -69,7 +69,7 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   bool Has(std::string_view name) const;
-  // Writes an input, converting to the element type that the backend holds.
+  // Writes an input, converting to the element type in which the backend stores it.
   void SetInput(std::string_view name, std::span<const float> values);
   void SetInput(std::string_view name, std::span<const int32_t> values);
   // An input as it was written, or a named output of the last run, in host memory. Waits for that
@@ -130,7 +130,7 @@ class Executable {
   bool RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
   void CheckInstruction(size_t i) const;
   Value InputNamed(std::string_view name) const;
-  TensorType HeldType(Value value) const;
+  TensorType StoredType(Value value) const;
   TensorView View(Value value) const;
   TensorView HostView(Value value) const;
   template <typename T>

@@ -21,7 +21,7 @@ std::vector<Allocation> Lifetimes(const Program& program, const std::vector<Plac
       value = place.holder;
       if (allocation_of[value.id] < 0) {
         allocation_of[value.id] = static_cast<int>(allocations.size());
-        const TensorType memory = place.MemoryOf(backend.Held(program.info(value).type));
+        const TensorType memory = place.MemoryOf(backend.Stored(program.info(value).type));
         allocations.push_back({value, AlignUp(memory.bytes()), i, i, 0});
       }
       allocations[allocation_of[value.id]].last = i;

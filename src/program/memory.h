@@ -26,8 +26,8 @@ struct MemoryPlan {
   size_t peak_instruction = 0;
 };
 
-// workspace[i]: bytes of scratch that instruction i wants. Values have the sizes that the backend
-// holds them in. Each allocation ends with `guard_bytes` that its owner does not use.
+// workspace[i]: bytes of scratch that instruction i wants. Values have the sizes with which the
+// backend stores them. Each allocation ends with `guard_bytes` that its owner does not use.
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
                       const Backend& backend, size_t guard_bytes = 0);
 

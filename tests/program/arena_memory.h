@@ -43,7 +43,7 @@ class ArenaMemory {
    public:
     Numbers(Backend& backend, int64_t elements)
         : device_(backend.device()),
-          wide_(backend.Held({DType::kF32, {1}}).dtype == DType::kF64),
+          wide_(backend.Stored({DType::kF32, {1}}).dtype == DType::kF64),
           memory_(device_.Allocate(elements * element_bytes(), "a test's arena")) {}
 
     void* data() { return memory_.data(); }

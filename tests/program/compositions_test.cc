@@ -143,7 +143,7 @@ TEST_P(Compositions, BucketsAreThereWhenTheyAreNeeded) {
     ends.push_back(program.instructions.size());
     running.executable.SetSections(ends);
 
-    const size_t size = SizeOf(backend.Held({DType::kF32, {1}}).dtype);
+    const size_t size = SizeOf(backend.Stored({DType::kF32, {1}}).dtype);
     auto* arena = static_cast<std::byte*>(running.memory.arenas().parameters);
     const std::vector<std::byte> whole(arena, arena + running.parameters.arena_elements() * size);
     std::ranges::fill_n(arena, std::ssize(whole), std::byte{0xFF});  // NaN

@@ -20,7 +20,7 @@ class Without final : public Backend {
   explicit Without(std::set<std::string> ops) : ops_(std::move(ops)) {}
   std::string_view name() const override { return FastBackend().name(); }
   Device& device() override { return FastBackend().device(); }
-  TensorType Held(const TensorType& type) const override { return FastBackend().Held(type); }
+  TensorType Stored(const TensorType& type) const override { return FastBackend().Stored(type); }
   double PeakFlops(DType type) override { return FastBackend().PeakFlops(type); }
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override {
     return ops_.contains(op.name) ? std::nullopt : FastBackend().Bind(op, call);
