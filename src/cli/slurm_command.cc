@@ -37,11 +37,11 @@ while kill -0 "$ranks" 2>/dev/null; do wait "$ranks" || true; done
 code=0
 wait "$ranks" || code=$?
 
-# 75: stopped on request; 7: a rank hung; 137: one was killed; 141 and 205: mpirun lost a node; 14: a rank of Open
-# MPI 5 lost its connection to another one. The same command continues, so the job is queued again. One that was
-# cancelled is not RUNNING any more, nor is one that Slurm itself has queued again. Where Slurm does not say, it
-# decides itself whether the job can be queued.
-if [[ $code =~ ^(7|14|75|137|141|205)$ ]]; then
+# 75: stopped on request; 138: a rank was asked before it could hear that; 7: a rank hung; 137: one was killed; 141
+# and 205: mpirun lost a node; 14: a rank of Open MPI 5 lost its connection to another one. The same command
+# continues, so the job is queued again. One that was cancelled is not RUNNING any more, nor is one that Slurm itself
+# has queued again. Where Slurm does not say, it decides itself whether the job can be queued.
+if [[ $code =~ ^(7|14|75|137|138|141|205)$ ]]; then
   state=unknown
   for _ in {1..30}; do  # a busy Slurm may not answer at once
     state=$(squeue --noheader --jobs="$job" --format=%T) && break

@@ -139,6 +139,7 @@ TEST(Slurm, ScriptsQueueAgainWhatCanContinue) {
                         {7, running, true},
                         {75, running, true},
                         {137, running, true},
+                        {138, running, true},
                         {205, running, true},
                         {14, running, true},
                         {75, completing, false},
