@@ -2,6 +2,7 @@
 #include "program/bind.h"
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <set>
 
@@ -32,25 +33,9 @@ size_t EndOfUpdates(const Program& program, size_t first) {
   return end;
 }
 
-// One kernel for the updates [first, end), if the backend has such.
-std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, size_t end,
-                                       const std::vector<Place>& places, Backend& backend,
-                                       const ParameterForms& forms) {
-  if (end - first < 2) return std::nullopt;
-  std::vector<OpCall> calls;
-  for (size_t i = first; i < end; ++i) {
-    calls.push_back(StoredCall(program, program.instructions[i], places, backend, forms));
-  }
-  return backend.BindMultiTensor(*program.instructions[first].op, calls);
-}
-
-}  // namespace
-
 bool IsParameter(const Program& program, Value value) {
   return value && program.info(value).kind == ValueKind::kParameter;
 }
-
-namespace {
 
 // Whether all numbers that an op reads, but for its first input, are parameters.
 bool WeightsAreParameters(const Program& program, const Instruction& instruction) {
@@ -61,10 +46,10 @@ bool WeightsAreParameters(const Program& program, const Instruction& instruction
          std::ranges::all_of(instruction.inputs | std::views::drop(1), is_fixed);
 }
 
-}  // namespace
-
+// The call as the backend binds it, with values in these places; fills the copies that it uses.
 OpCall StoredCall(const Program& program, const Instruction& instruction,
-                  const std::vector<Place>& places, Backend& backend, const ParameterForms& forms) {
+                  const std::vector<Place>& places, Backend& backend, const ParameterForms& forms,
+                  UsedCopies* copies) {
   OpCall call = instruction.call;
   const auto store = [&](std::vector<TensorType>& types, const std::vector<Value>& values) {
     for (size_t i = 0; i < types.size(); ++i) {
@@ -76,14 +61,38 @@ OpCall StoredCall(const Program& program, const Instruction& instruction,
   store(call.outputs, instruction.outputs);
   const bool reads_copies = forms.rounded && backend.RoundsParameters(*instruction.op, call);
   for (size_t i = 0; reads_copies && i < call.inputs.size(); ++i) {
-    if (IsParameter(program, instruction.inputs[i])) call.inputs[i].dtype = DType::kBF16;
+    if (!IsParameter(program, instruction.inputs[i])) continue;
+    call.inputs[i].dtype = DType::kBF16;
+    copies->read.insert(i);
   }
   if (WeightsAreParameters(program, instruction)) call.packed_weights = forms.packed;
   if (forms.rounded && instruction.op->updates && IsParameter(program, instruction.outputs[0])) {
     call.outputs.push_back({DType::kBF16, call.outputs[0].shape});
+    copies->written = true;
   }
   return call;
 }
+
+// The kernels of the updates [first, end), if the backend has one kernel for all.
+std::vector<InstructionKernels> BindUpdates(const Program& program, size_t first, size_t end,
+                                            const std::vector<Place>& places, Backend& backend,
+                                            const ParameterForms& forms) {
+  if (end - first < 2) return {};
+  std::vector<InstructionKernels> kernels(end - first);
+  std::vector<OpCall> calls;
+  for (size_t i = first; i < end; ++i) {
+    InstructionKernels& own = kernels[i - first];
+    own.instructions = i == first ? end - first : 0;
+    calls.push_back(
+        StoredCall(program, program.instructions[i], places, backend, forms, &own.copies));
+  }
+  std::optional<BoundKernel> all = backend.BindMultiTensor(*program.instructions[first].op, calls);
+  if (!all) return {};
+  kernels[0].add = *std::move(all);
+  return kernels;
+}
+
+}  // namespace
 
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
                                                  const ParameterForms& forms) {
@@ -102,9 +111,10 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
     const size_t i = kernels.size();
     if (i >= alone_before) {
       const size_t end = EndOfUpdates(program, i);
-      if (auto updates = BindUpdates(program, i, end, places, backend, forms)) {
-        kernels.push_back({*std::move(updates), {}, end - i});
-        kernels.resize(end, {.instructions = 0});
+      std::vector<InstructionKernels> updates =
+          BindUpdates(program, i, end, places, backend, forms);
+      if (!updates.empty()) {
+        std::ranges::move(updates, std::back_inserter(kernels));
         continue;
       }
       alone_before = end;
@@ -114,9 +124,9 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
       kernels.push_back({});
       continue;
     }
-    OpCall call = StoredCall(program, instruction, places, backend, forms);
-    InstructionKernels& bound =
-        kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
+    InstructionKernels& bound = kernels.emplace_back();
+    OpCall call = StoredCall(program, instruction, places, backend, forms, &bound.copies);
+    bound.add = bind(*instruction.op, call);
     bool first = false;
     for (size_t k = 0; k < instruction.outputs.size(); ++k) {
       const Value output = instruction.outputs[k];

@@ -188,21 +188,15 @@ void Executable::ConnectInstructions() {
     instructions_[i].outputs.clear();
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
       const Instruction& instruction = program_->instructions[j];
-      std::optional<OpCall> stored;
-      if (rounded_) {
-        stored = StoredCall(*program_, instruction, plan_.places, backend_, {.rounded = true});
-      }
+      const UsedCopies& copies = instructions_[j].kernels.copies;
       for (size_t k = 0; k < instruction.inputs.size(); ++k) {
         const Value v = instruction.inputs[k];
-        const bool rounded =
-            stored && IsParameter(*program_, v) && stored->inputs[k].dtype == DType::kBF16;
-        instructions_[i].inputs.push_back(rounded ? copy(v) : address(instruction, v));
+        instructions_[i].inputs.push_back(copies.read.contains(k) ? copy(v)
+                                                                  : address(instruction, v));
       }
       for (const Value v : instruction.outputs)
         instructions_[i].outputs.push_back(address(instruction, v));
-      if (stored && stored->outputs.size() > instruction.outputs.size()) {
-        instructions_[i].outputs.push_back(copy(instruction.outputs[0]));
-      }
+      if (copies.written) instructions_[i].outputs.push_back(copy(instruction.outputs[0]));
     }
   }
 }
