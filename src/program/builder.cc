@@ -76,7 +76,7 @@ void ProgramBuilder::AddToStepSum(Value sum, Value value) {
   instruction.call.accumulate[0] = true;
   instruction.outputs = {sum};
   program_.instructions.push_back(std::move(instruction));
-  region_of_instruction_.push_back(kNoRegion);
+  region_of_instruction_.emplace_back();
 }
 
 Value ProgramBuilder::State(const std::string& name, TensorType type, int64_t offset) {
@@ -125,7 +125,7 @@ void ProgramBuilder::RecordUpdate(std::string_view op, Attributes attributes,
   }
   instruction.outputs = std::move(outputs);
   program_.instructions.push_back(std::move(instruction));
-  region_of_instruction_.push_back(kNoRegion);
+  region_of_instruction_.emplace_back();
 }
 
 void ProgramBuilder::Output(const std::string& name, Value value) {
@@ -134,14 +134,11 @@ void ProgramBuilder::Output(const std::string& name, Value value) {
 }
 
 void ProgramBuilder::Region(bool recompute, const std::function<void()>& record) {
-  SYNTRA_CHECK(!recompute || open_region_ < 0, "recompute regions do not nest");
-  const int outer = open_region_, number = regions_++;
-  // Regions that are kept have numbers below -1. A region within a recomputed one is a part of it.
-  if (recompute) {
-    open_region_ = number;
-  } else if (outer < 0) {
-    open_region_ = -2 - number;
-  }
+  SYNTRA_CHECK(!recompute || !open_region_.recomputed, "recompute regions do not nest");
+  const RegionMark outer = open_region_;
+  ++regions_;
+  // A region within a recomputed one is a part of it.
+  if (!outer.recomputed) open_region_ = {regions_, recompute};
   record();
   open_region_ = outer;
 }

@@ -67,7 +67,13 @@ class ProgramBuilder final : public Recorder {
 
  private:
   class Tape;
-  static constexpr int kNoRegion = -1;
+  // The region that an instruction is a part of.
+  struct RegionMark {
+    int number = 0;           // from 1 on; 0: none
+    bool recomputed = false;  // values that only the region uses are computed again
+
+    friend bool operator==(const RegionMark&, const RegionMark&) = default;
+  };
 
   Value NewValue(ValueInfo info);
   Value AddConstant(ValueInfo info);
@@ -88,9 +94,9 @@ class ProgramBuilder final : public Recorder {
   std::vector<Value> constants_;
   std::vector<bool> trainable_;     // per value: a parameter that learns
   std::vector<int> gradient_slot_;  // per value: index of the parameter's gradient value, or -1
-  std::vector<int> region_of_instruction_;  // negative: always kept; kNoRegion: in none
+  std::vector<RegionMark> region_of_instruction_;
   int regions_ = 0;
-  int open_region_ = kNoRegion;
+  RegionMark open_region_;
   Join join_;
 };
 

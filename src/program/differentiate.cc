@@ -85,7 +85,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     made.outputs = outputs;
     AddOwnOutputs(made);
     builder_.program_.instructions.push_back(std::move(made));
-    builder_.region_of_instruction_.push_back(kNoRegion);
+    builder_.region_of_instruction_.emplace_back();
     for (const size_t k : repeated) Pass(targets[k], outputs[k]);
   }
 
@@ -162,8 +162,10 @@ class ProgramBuilder::Tape final : public GradientRule {
       for (const Value input : instructions[i].inputs) {
         if (input) ++readers_[input.id];
         if (!input || producer_[input.id] < 0) continue;
-        const int region = builder_.region_of_instruction_[producer_[input.id]];
-        if (region < 0 || region != builder_.region_of_instruction_[i]) kept_[input.id] = true;
+        const RegionMark& region = builder_.region_of_instruction_[producer_[input.id]];
+        if (!region.recomputed || region != builder_.region_of_instruction_[i]) {
+          kept_[input.id] = true;
+        }
       }
     }
     for (const auto& [name, value] : builder_.program_.outputs) kept_[value.id] = true;
@@ -173,8 +175,9 @@ class ProgramBuilder::Tape final : public GradientRule {
   Value Resolve(Value value) {
     if (!value || value.id >= static_cast<int>(producer_.size())) return value;
     const int producer = producer_[value.id];
-    if (producer < 0 || kept_[value.id] || builder_.region_of_instruction_[producer] < 0)
+    if (producer < 0 || kept_[value.id] || !builder_.region_of_instruction_[producer].recomputed) {
       return value;
+    }
     if (const auto it = again_.find(value.id); it != again_.end()) return it->second;
     // Copy: recording below may move the vector of instructions.
     const Instruction original = builder_.program_.instructions[producer];

@@ -60,7 +60,7 @@ void ProgramBuilder::JoinCalls() {
         !std::ranges::all_of(call.outputs, is_columns)) {
       continue;
     }
-    const int region = join_ == Join::kAcrossRegions ? kNoRegion : region_of_instruction_[i];
+    const int region = join_ == Join::kAcrossRegions ? 0 : region_of_instruction_[i].number;
     Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id, region}];
     if (group.size() == kMostJoined) continue;
     // A gradient has one place for each parameter.
@@ -78,8 +78,8 @@ void ProgramBuilder::JoinCalls() {
       outputs.insert(outputs.end(), call.outputs.begin(), call.outputs.end());
       if (i == group[0]) continue;
       joined.insert(i);
-      int& region = region_of_instruction_[group[0]];
-      if (region != region_of_instruction_[i]) region = kNoRegion;
+      RegionMark& region = region_of_instruction_[group[0]];
+      if (region != region_of_instruction_[i]) region = {};
     }
     Instruction& first = instructions[group[0]];
     first = MakeInstruction(std::get<0>(key), first.call.attributes, std::move(inputs));
