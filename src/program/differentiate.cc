@@ -50,49 +50,47 @@ class ProgramBuilder::Tape final : public GradientRule {
 
   void Contribute(std::string_view op, Attributes attributes, std::vector<Value> inputs,
                   std::vector<int> targets) override {
-    // Destinations first: making one may record a copy.
-    std::vector<Value> outputs(targets.size());
-    std::vector<bool> accumulate(targets.size());
+    std::vector<Contribution> results(targets.size());
     std::set<int> written;
-    std::vector<size_t> repeated;  // results for a value that the op reads twice: added afterwards
+    // Destinations first: making one may record a copy.
     for (size_t k = 0; k < targets.size(); ++k) {
       if (targets[k] < 0 || !wants(targets[k])) continue;
-      const Value of = instruction_.inputs[targets[k]];
-      if (!written.insert(of.id).second) {
-        repeated.push_back(k);
-        continue;
-      }
-      accumulate[k] = builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id);
-      if (accumulate[k]) outputs[k] = OwnGradient(of);
+      Contribution& result = results[k];
+      result.of = instruction_.inputs[targets[k]];
+      result.is_repeated = !written.insert(result.of.id).second;
+      result.accumulates = !result.is_repeated && HasGradient(result.of);
+      if (result.accumulates) result.destination = OwnGradient(result.of);
     }
     if (written.empty()) return;
     Instruction made = builder_.MakeInstruction(op, std::move(attributes), std::move(inputs));
     for (size_t k = 0; k < targets.size(); ++k) {
       TensorType& type = made.call.outputs[k];
-      if (targets[k] < 0 || !wants(targets[k])) {
+      Contribution& result = results[k];
+      if (!result.of) {
         type.dtype = DType::kNone;
-        continue;
+      } else if (!result.destination) {
+        result.destination = builder_.NewValue({.type = type});
+        if (!result.is_repeated) gradient_[result.of.id] = result.destination;
+      } else {
+        SYNTRA_CHECK(builder_.TypeOf(result.destination) == type,
+                     "{}: gradient {} has type {}, not {}", op, k, ToString(type),
+                     ToString(builder_.TypeOf(result.destination)));
       }
-      const Value of = instruction_.inputs[targets[k]];
-      if (!outputs[k]) {
-        outputs[k] = builder_.NewValue({.type = type});
-        if (std::ranges::find(repeated, k) == repeated.end()) gradient_[of.id] = outputs[k];
-      }
-      SYNTRA_CHECK(builder_.TypeOf(outputs[k]) == type, "{}: gradient {} has type {}, not {}", op,
-                   k, ToString(type), ToString(builder_.TypeOf(outputs[k])));
-      made.call.accumulate[k] = accumulate[k];
+      made.call.accumulate[k] = result.accumulates;
+      made.outputs.push_back(result.destination);
     }
-    made.outputs = outputs;
     AddOwnOutputs(made);
     builder_.program_.instructions.push_back(std::move(made));
     builder_.region_of_instruction_.emplace_back();
-    for (const size_t k : repeated) Pass(targets[k], outputs[k]);
+    for (size_t k = 0; k < targets.size(); ++k) {
+      if (results[k].is_repeated) Pass(targets[k], results[k].destination);
+    }
   }
 
   void Pass(int i, Value gradient) override {
     if (!wants(i)) return;
     const Value of = instruction_.inputs[i];
-    if (builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id)) {
+    if (HasGradient(of)) {
       Contribute("copy", builder_.TypeLike(of), {gradient}, {i});
       return;
     }
@@ -112,6 +110,14 @@ class ProgramBuilder::Tape final : public GradientRule {
   bool mask_taken() const override { return taken_.contains(instruction_.outputs[0].id); }
 
  private:
+  // A result of a gradient op, which is added to the gradient of an input of the instruction.
+  struct Contribution {
+    Value of;                  // the input; absent: the result is not wanted
+    Value destination;         // its gradient or, if it is repeated, a transient
+    bool accumulates = false;  // the destination has a value that the op adds to
+    bool is_repeated = false;  // an earlier result is for the same input: added afterwards
+  };
+
   // A gradient op may also compute the outputs of the instruction that it differentiates; they
   // follow the outputs that have targets. The instruction is then dropped, unless the forward half
   // reads its outputs.
@@ -195,6 +201,11 @@ class ProgramBuilder::Tape final : public GradientRule {
   Value GradientValue(Value value) const {
     const auto it = gradient_.find(value.id);
     return it == gradient_.end() ? Value{} : it->second;
+  }
+
+  // Whether there is a gradient of `of` that others must be added to.
+  bool HasGradient(Value of) const {
+    return builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id);
   }
 
   bool AnyOutputGradient() const {
