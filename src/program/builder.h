@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -74,12 +75,21 @@ class ProgramBuilder final : public Recorder {
 
     friend bool operator==(const RegionMark&, const RegionMark&) = default;
   };
+  // Calls that one call of `op` can do, in the order of the program.
+  struct JointCalls {
+    std::string op;
+    std::vector<size_t> calls;  // instructions
+  };
 
   Value NewValue(ValueInfo info);
   Value AddConstant(ValueInfo info);
   // The value of that name; names are unique over all kinds.
   Value Named(ValueInfo info);
   void JoinCalls();
+  std::vector<JointCalls> FindJointCalls() const;
+  // Puts the call that does all of the group in the place of the first.
+  void JoinInFirst(const JointCalls& group);
+  void RemoveInstructions(const std::set<size_t>& removed);
   void EndForwardHalf();
   void LeaveOutUnread();
   // The attribute that gives an op's result the element type of `value`.

@@ -134,10 +134,7 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
   void Drop(size_t i) {
-    builder_.program_.instructions.erase(builder_.program_.instructions.begin() +
-                                         static_cast<ptrdiff_t>(i));
-    builder_.region_of_instruction_.erase(builder_.region_of_instruction_.begin() +
-                                          static_cast<ptrdiff_t>(i));
+    builder_.RemoveInstructions({i});
     --builder_.program_.backward_begin;
     superseded_ = false;
   }

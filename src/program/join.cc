@@ -35,65 +35,85 @@ std::vector<bool> ReadAsColumns(const Program& program) {
   return columns;
 }
 
-// The calls of a group, in the order of the program.
-using Group = std::vector<size_t>;
+// The op that could do this call together with others; null: there is none.
+const char* JointOp(const Program& program, const Instruction& call,
+                    const std::vector<bool>& columns) {
+  const auto is_parameter = [&](Value v) {
+    return v && program.info(v).kind == ValueKind::kParameter;
+  };
+  const auto is_columns = [&](Value v) {
+    return v && columns[v.id] && program.info(v).type.shape[-1] % 8 == 0;
+  };
+  const char* joint = call.op->joint ? call.op->joint(call.call) : nullptr;
+  const bool fits = joint &&
+                    std::all_of(call.inputs.begin() + 1, call.inputs.end(), is_parameter) &&
+                    std::ranges::all_of(call.outputs, is_columns);
+  return fits ? joint : nullptr;
+}
 
 }  // namespace
 
-void ProgramBuilder::JoinCalls() {
-  std::vector<Instruction>& instructions = program_.instructions;
+// By op, attributes, first input and region, whether that is computed again or not: so recomputing
+// changes no bit. Within a region, results and their gradients are not kept for longer than a layer
+// needs them.
+std::vector<ProgramBuilder::JointCalls> ProgramBuilder::FindJointCalls() const {
+  const std::vector<Instruction>& instructions = program_.instructions;
   const std::vector<bool> columns = ReadAsColumns(program_);
-  // By op, attributes, first input and region, whether that is computed again or not: so
-  // recomputing changes no bit. Within a region, results and their gradients are not kept for
-  // longer than a layer needs them.
-  std::map<std::tuple<std::string, std::string, int, int>, Group> groups;
+  std::map<std::tuple<std::string, std::string, int, int>, JointCalls> groups;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& call = instructions[i];
-    const char* joint = call.op->joint ? call.op->joint(call.call) : nullptr;
-    const auto is_parameter = [&](Value v) {
-      return v && program_.info(v).kind == ValueKind::kParameter;
-    };
-    const auto is_columns = [&](Value v) {
-      return v && columns[v.id] && TypeOf(v).shape[-1] % 8 == 0;
-    };
-    if (!joint || !std::all_of(call.inputs.begin() + 1, call.inputs.end(), is_parameter) ||
-        !std::ranges::all_of(call.outputs, is_columns)) {
-      continue;
-    }
+    const char* joint = JointOp(program_, call, columns);
+    if (!joint) continue;
     const int region = join_ == Join::kAcrossRegions ? 0 : region_of_instruction_[i].number;
-    Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id, region}];
-    if (group.size() == kMostJoined) continue;
+    JointCalls& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id, region}];
+    group.op = joint;
+    if (group.calls.size() == kMostJoined) continue;
     // A gradient has one place for each parameter.
     const bool again = std::ranges::any_of(
-        group, [&](size_t other) { return instructions[other].inputs[1] == call.inputs[1]; });
-    if (!again) group.push_back(i);
+        group.calls, [&](size_t other) { return instructions[other].inputs[1] == call.inputs[1]; });
+    if (!again) group.calls.push_back(i);
   }
-  std::set<size_t> joined;  // those that are done by the first of their group
-  for (const auto& [key, group] : groups) {
-    if (group.size() < 2) continue;
-    std::vector<Value> inputs = {instructions[group[0]].inputs[0]}, outputs;
-    for (const size_t i : group) {
-      const Instruction& call = instructions[i];
-      inputs.insert(inputs.end(), call.inputs.begin() + 1, call.inputs.end());
-      outputs.insert(outputs.end(), call.outputs.begin(), call.outputs.end());
-      if (i == group[0]) continue;
-      joined.insert(i);
-      RegionMark& region = region_of_instruction_[group[0]];
-      if (region != region_of_instruction_[i]) region = {};
-    }
-    Instruction& first = instructions[group[0]];
-    first = MakeInstruction(std::get<0>(key), first.call.attributes, std::move(inputs));
-    first.outputs = std::move(outputs);
+  std::vector<JointCalls> found;
+  for (auto& [key, group] : groups) {
+    if (group.calls.size() > 1) found.push_back(std::move(group));
   }
+  return found;
+}
+
+void ProgramBuilder::JoinInFirst(const JointCalls& group) {
+  Instruction& first = program_.instructions[group.calls[0]];
+  RegionMark& region = region_of_instruction_[group.calls[0]];
+  std::vector<Value> inputs = {first.inputs[0]}, outputs;
+  for (const size_t i : group.calls) {
+    const Instruction& call = program_.instructions[i];
+    inputs.insert(inputs.end(), call.inputs.begin() + 1, call.inputs.end());
+    outputs.insert(outputs.end(), call.outputs.begin(), call.outputs.end());
+    if (region != region_of_instruction_[i]) region = {};
+  }
+  first = MakeInstruction(group.op, first.call.attributes, std::move(inputs));
+  first.outputs = std::move(outputs);
+}
+
+void ProgramBuilder::RemoveInstructions(const std::set<size_t>& removed) {
+  std::vector<Instruction>& instructions = program_.instructions;
   size_t kept = 0;
   for (size_t i = 0; i < instructions.size(); ++i) {
-    if (joined.contains(i)) continue;
+    if (removed.contains(i)) continue;
     region_of_instruction_[kept] = region_of_instruction_[i];
     if (kept != i) instructions[kept] = std::move(instructions[i]);
     ++kept;
   }
   instructions.resize(kept);
   region_of_instruction_.resize(kept);
+}
+
+void ProgramBuilder::JoinCalls() {
+  std::set<size_t> done;  // by the first of their group
+  for (const JointCalls& group : FindJointCalls()) {
+    JoinInFirst(group);
+    done.insert(group.calls.begin() + 1, group.calls.end());
+  }
+  RemoveInstructions(done);
 }
 
 }  // namespace syntra
