@@ -85,33 +85,19 @@ void Optimizer::AddState(const Parameter& parameter, const char* what, const Sha
 
 // The order of the sum is that of the arena, wherever the parts begin and end. The padding of the
 // gradients is always zero.
-Value Optimizer::BlockSums(ProgramBuilder& builder) const {
+void Optimizer::RecordBlockSums(ProgramBuilder& builder, const ElementRange& part) {
   constexpr int64_t kBlock = ParameterStore::kBlock;
-  for (const ElementRange& part : parts_) {
-    if (part.size() == 0) continue;
-    const int64_t own = part.size() / kBlock, first = part.begin / kBlock;
-    Parameter gradients;
-    gradients.name = fmt::format("blocks from {}", first);
-    gradients.shape = {own, kBlock};
-    gradients.offset = part.begin;
-    const Value g = builder.GradientOf(gradients);
-    const Value sums = RecordOne(
-        builder, "sum_to", {{"shape", Attributes::Integers{own, 1}}, {"dtype", "f32"}}, {g, g});
-    builder.RecordUpdate(
-        "store", {}, {sums},
-        {builder.State(fmt::format("block sums from {}", first), {DType::kF32, {own, 1}}, first)});
-  }
-  return builder.State("block sums", {DType::kF32, {blocks_, 1}}, 0);
-}
-
-std::vector<size_t> Optimizer::block_sum_ends() const {
-  std::vector<size_t> ends;
-  size_t end = 0;
-  for (const ElementRange& part : parts_) {
-    if (part.size() > 0) end += 2;  // a sum and where it is stored
-    ends.push_back(end);
-  }
-  return ends;
+  const int64_t own = part.size() / kBlock, first = part.begin / kBlock;
+  Parameter gradients;
+  gradients.name = fmt::format("blocks from {}", first);
+  gradients.shape = {own, kBlock};
+  gradients.offset = part.begin;
+  const Value g = builder.GradientOf(gradients);
+  const Value sums = RecordOne(builder, "sum_to",
+                               {{"shape", Attributes::Integers{own, 1}}, {"dtype", "f32"}}, {g, g});
+  builder.RecordUpdate(
+      "store", {}, {sums},
+      {builder.State(fmt::format("block sums from {}", first), {DType::kF32, {own, 1}}, first)});
 }
 
 void Optimizer::RecordPart(ProgramBuilder& builder, const Parameter& parameter,
@@ -131,9 +117,14 @@ void Optimizer::RecordPart(ProgramBuilder& builder, const Parameter& parameter,
   RecordUpdate(builder, part, state, hyper);
 }
 
-Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
+RecordedUpdate Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   ProgramBuilder builder;
-  const Value block_sums = BlockSums(builder);
+  std::vector<size_t> block_sum_ends;
+  for (const ElementRange& part : parts_) {
+    if (part.size() > 0) RecordBlockSums(builder, part);
+    block_sum_ends.push_back(builder.instruction_count());
+  }
+  const Value block_sums = builder.State("block sums", {DType::kF32, {blocks_, 1}}, 0);
   const Value sum_squares = RecordOne(
       builder, "sum_to", {{"shape", Attributes::Integers{1}}, {"dtype", "f32"}}, {block_sums, {}});
   const StepSums sums = StepSums::Of(builder, parameters);
@@ -153,7 +144,7 @@ Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   builder.Output("objective", sums.objective);
   builder.Output("statistics", sums.statistics);
   builder.Output("penalty", sums.penalty);
-  return std::move(builder).Build();
+  return {std::move(builder).Build(), std::move(block_sum_ends)};
 }
 
 UpdateGrain GrainOf(const OptimizerConfig& config) { return RowOf(config).grain; }

@@ -34,6 +34,15 @@ struct UpdateFacts {
   double rate = 0;   // learning rate
 };
 
+// The program of an update (Optimizer::UpdateProgram).
+struct RecordedUpdate {
+  Program program;
+  // The program begins with the sums of squares of the parts' gradients, in the order of the parts:
+  // its first block_sum_ends[i] instructions read only the parts up to the i-th.
+  // Where ranks share the parameters, they exchange these sums before the rest runs.
+  std::vector<size_t> block_sum_ends;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -51,15 +60,11 @@ class Optimizer {
   // The program that updates the trainable parameters of the optimizer's ranges in place from the
   // gradient arena, with clipping as configured. If the gradients or the objective
   // (program/step_sums.h) are not finite, it changes nothing.
-  // The program begins with the sums of squares of the parts' gradients, in the order of the parts:
-  // its first block_sum_ends()[i] instructions read only the parts up to the i-th. Where ranks
-  // share the parameters, they exchange these sums before the rest runs.
   // Input: "hyper", which the caller sets to Hyper() before each run.
   // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" in which the
   // gradient scale includes clipping, or is NaN if nothing was changed; "objective" f32[1],
   // "penalty" f32[1] and "statistics" (math/loss_statistics.h), the sums of the step.
-  Program UpdateProgram(const ParameterStore& parameters) const;
-  std::vector<size_t> block_sum_ends() const;
+  RecordedUpdate UpdateProgram(const ParameterStore& parameters) const;
   // The hyperparameters by slot (math/hyperparameters.h). The gradient scale is 1, as before
   // clipping.
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
@@ -76,8 +81,8 @@ class Optimizer {
                             std::span<const Value> state, Value hyper) const = 0;
 
  private:
-  // The sums of the blocks, f32[blocks, 1]. The program writes those of the optimizer's parts.
-  Value BlockSums(ProgramBuilder& builder) const;
+  // Records the sums of the blocks of a part that is not empty.
+  static void RecordBlockSums(ProgramBuilder& builder, const ElementRange& part);
   // Records the update of these elements of a parameter. Their state begins `behind` elements into
   // the parameter's state.
   void RecordPart(ProgramBuilder& builder, const Parameter& parameter, const ElementRange& elements,

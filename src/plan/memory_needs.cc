@@ -74,7 +74,7 @@ MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan) {
   needs.optimizer = BytesOf(plan.optimizer(largest).state_elements());
   needs.training = TrainingBytes(plan);
   needs.evaluation = EvaluationBytes(plan);
-  needs.update = ArenaBytes(plan, *plan.Update(largest));
+  needs.update = ArenaBytes(plan, plan.Update(largest)->program);
   const DecodingMemory decoding = DecodingMemoryOf(plan);
   needs.decoding_caches = static_cast<double>(decoding.cache_bytes);
   needs.decoding = static_cast<double>(decoding.transient_bytes);

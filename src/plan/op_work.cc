@@ -78,7 +78,7 @@ double BytesMoved(const Program& program) {
 std::vector<OpWork> OpsOfStep(const TrainingPlan& plan) {
   WorkByOp ops;
   AddProgram(*plan.Training(), static_cast<double>(plan.partition().micro_batches_per_rank()), ops);
-  AddProgram(*plan.Update(plan.rank_with_most_state()), 1, ops);
+  AddProgram(plan.Update(plan.rank_with_most_state())->program, 1, ops);
   std::vector<OpWork> list = ListOf(std::move(ops));
   std::ranges::stable_sort(list, std::greater<>(),
                            [](const OpWork& work) { return std::pair(work.flops, work.bytes); });

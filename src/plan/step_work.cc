@@ -49,9 +49,9 @@ std::vector<BucketWork> BucketWorksOf(const TrainingPlan& plan, const Program& p
 
 // Read and written by an update of all parameters, as one rank alone would make it.
 double UpdateBytes(const TrainingPlan& plan) {
-  if (plan.shards() == 1) return BytesMoved(*plan.Update(0));
+  if (plan.shards() == 1) return BytesMoved(plan.Update(0)->program);
   const auto whole = MakeOptimizer(plan.config().optimizer(), plan.parameters());
-  return BytesMoved(whole->UpdateProgram(plan.parameters()));
+  return BytesMoved(whole->UpdateProgram(plan.parameters()).program);
 }
 
 // The share of all parameters that the rank that updates most has.

@@ -65,9 +65,10 @@ const Optimizer& TrainingPlan::optimizer(int rank) const {
   return *ShareOf(rank).optimizer.Get([&] { return OptimizerOf(rank); });
 }
 
-std::shared_ptr<const Program> TrainingPlan::Update(int rank) const {
-  return ShareOf(rank).update.Get(
-      [&] { return std::make_shared<const Program>(optimizer(rank).UpdateProgram(parameters())); });
+std::shared_ptr<const RecordedUpdate> TrainingPlan::Update(int rank) const {
+  return ShareOf(rank).update.Get([&] {
+    return std::make_shared<const RecordedUpdate>(optimizer(rank).UpdateProgram(parameters()));
+  });
 }
 
 int TrainingPlan::rank_with_most_state() const {

@@ -58,7 +58,7 @@ class TrainingPlan {
   const std::vector<SharedBucket>& shared_buckets() const { return shared_buckets_; }
   // The optimizer for what the rank updates.
   const Optimizer& optimizer(int rank) const;
-  std::shared_ptr<const Program> Update(int rank) const;
+  std::shared_ptr<const RecordedUpdate> Update(int rank) const;
   // The rank that keeps most of the optimizer's state; the first of several.
   int rank_with_most_state() const;
 
@@ -106,7 +106,7 @@ class TrainingPlan {
   // The part that one rank updates or, where there is a single share, every rank.
   struct Share {
     Lazy<std::unique_ptr<const Optimizer>> optimizer;
-    Lazy<std::shared_ptr<const Program>> update;
+    Lazy<std::shared_ptr<const RecordedUpdate>> update;
   };
 
   TrainingPlan(const Config& config, const PlannedRanks& ranks);

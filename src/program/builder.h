@@ -51,6 +51,9 @@ class ProgramBuilder final : public Recorder {
                     std::vector<Value> outputs);
   const TensorType& TypeOf(Value value) const override { return program_.info(value).type; }
 
+  // How many instructions are recorded; calls that Build joins count one each.
+  size_t instruction_count() const { return program_.instructions.size(); }
+
   // Makes `value` readable by name after a run.
   void Output(const std::string& name, Value value);
 

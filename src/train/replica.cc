@@ -16,6 +16,11 @@ std::shared_ptr<const PlannedModel> ModelOf(const std::shared_ptr<const Training
   return {plan, &plan->planned_model()};
 }
 
+std::shared_ptr<const Program> ProgramOf(std::shared_ptr<const RecordedUpdate> update) {
+  const Program* program = &update->program;
+  return {std::move(update), program};
+}
+
 // Where the sections of a training program end: before each shared bucket is needed, the forward
 // half, then each bucket of the gradients.
 std::vector<size_t> SectionEnds(const Program& program, std::vector<size_t> needed,
@@ -48,9 +53,9 @@ Replica::Replica(std::shared_ptr<const TrainingPlan> plan, int rank)
       rank_(rank),
       gradients_(backend().device(), parameters().gradient_elements(), "gradients"),
       state_(backend().device(), optimizer().state_elements(), "optimizer state"),
-      update_(plan_->Update(rank), backend(), arenas()) {
+      update_(ProgramOf(plan_->Update(rank)), backend(), arenas()) {
   // A section ends where each bucket is needed.
-  std::vector<size_t> ends = optimizer().block_sum_ends();
+  std::vector<size_t> ends = plan_->Update(rank)->block_sum_ends;
   ends.insert(ends.begin(), 0);
   ends.push_back(update_.program().instructions.size());
   update_.SetSections(ends);

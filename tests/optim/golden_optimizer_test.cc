@@ -45,7 +45,7 @@ TEST_P(GoldenOptimizer, TenSteps) {
   for (const Parameter& parameter : parameters.all()) {
     memory.SetParameter(parameter, golden.Floats("optimizers/initial/" + parameter.name).values);
   }
-  Executable update(optimizer->UpdateProgram(parameters), backend, memory.arenas());
+  Executable update(optimizer->UpdateProgram(parameters).program, backend, memory.arenas());
   const std::vector<double> rates = golden.Doubles(group + "/rates").values;
   for (int step = 0; step < 10; ++step) {
     for (const Parameter& parameter : parameters.all()) {

@@ -46,7 +46,8 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
     ArenaMemory memory(parameters, backend, optimizer->state_elements());
     const auto transients =
         backend.device().is_host() ? TransientMemory::kPainted : TransientMemory::kPlain;
-    Executable update(optimizer->UpdateProgram(parameters), backend, memory.arenas(), transients);
+    Executable update(optimizer->UpdateProgram(parameters).program, backend, memory.arenas(),
+                      transients);
     for (const Parameter& p : parameters.all()) {
       memory.SetParameter(p, NormalNumbers(p.name, p.shape.size()));
     }
@@ -133,7 +134,8 @@ TEST_P(EveryOptimizer, RefusesMissingArenas) {
   for (const auto arena : {&Arenas::parameters, &Arenas::gradients, &Arenas::state}) {
     Arenas arenas = memory.arenas();
     arenas.*arena = nullptr;
-    EXPECT_THROW(Executable(optimizer->UpdateProgram(parameters), FastBackend(), arenas), Error);
+    EXPECT_THROW(Executable(optimizer->UpdateProgram(parameters).program, FastBackend(), arenas),
+                 Error);
   }
 }
 
@@ -147,7 +149,7 @@ struct OneUpdate {
       : parameters(Parameters()),
         optimizer(MakeOptimizer(ConfigOf(kind, clip_norm), parameters)),
         memory(parameters, backend, optimizer->state_elements()),
-        update(optimizer->UpdateProgram(parameters), backend, memory.arenas()) {
+        update(optimizer->UpdateProgram(parameters).program, backend, memory.arenas()) {
     for (const Parameter& p : parameters.all()) {
       const std::vector<float> gradient = NormalNumbers(p.name, p.shape.size());
       memory.SetGradient(p, gradient);

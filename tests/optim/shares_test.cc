@@ -46,9 +46,9 @@ class Rank {
         optimizer_(MakeOptimizer(config, parameters, ranges)),
         ranges_(ranges),
         memory_(parameters, backend, optimizer_->state_elements()),
-        update_(optimizer_->UpdateProgram(parameters), backend, memory_.arenas()) {
-    update_.SetSections(
-        {optimizer_->block_sum_ends().back(), update_.program().instructions.size()});
+        update_(optimizer_->UpdateProgram(parameters).program, backend, memory_.arenas()) {
+    update_.SetSections({optimizer_->UpdateProgram(parameters).block_sum_ends.back(),
+                         update_.program().instructions.size()});
     for (const Parameter& p : parameters.all()) {
       memory_.SetParameter(p, NormalNumbers(p.name, p.shape.size()));
     }
