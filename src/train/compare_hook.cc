@@ -13,9 +13,9 @@ class CompareHook : public Hook {
  public:
   CompareHook(RunContext& run, TrainingState& state) : run_(run), state_(state) {}
 
-  bool Start(int64_t step) override {
+  void Check(int64_t step) override {
     const OddRanks odd = FindDifference(step);
-    if (odd.text.empty()) return true;
+    if (odd.text.empty()) return;
     Fail(ExitCode::kDiverged,
          "the replicas of the ranks differ after step {}: {}. The run's checkpoint, or "
          "checkpoint.initial, is not the same on all ranks",

@@ -24,8 +24,13 @@ struct StepReport {
 class Hook {
  public:
   virtual ~Hook() = default;
-  // Called once before these hooks' first step, when `step` steps are done. If a hook returns
-  // false, the run stops: the hooks after it are not called, nor is Stop.
+  // Called once on all hooks, before the first one's Start and before the run's records are opened,
+  // when `step` steps are done. Throws if the run must not go on from there. Writes nothing.
+  virtual void Check(int64_t /*step*/) {}
+  // Called once before these hooks' first step, when `step` steps are done. From here on all
+  // hooks may use the chief's records and progress, in whichever order they are
+  // (Trainer::OpenRecords). If a hook returns false, the run stops: the hooks after it are not
+  // called, nor is Stop.
   virtual bool Start(int64_t) { return true; }
   virtual bool AfterStep(const StepReport&) { return true; }
   // Whether AfterStep will read the parameters. If no hook's does, ranks that share the parameters

@@ -12,13 +12,12 @@
 
 namespace syntra {
 
-// Opens the logs, writes a line of metrics and a line of progress for each step, and names
-// stragglers. `data` describes what the run learns from.
-std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data);
+// Writes a line of metrics and a line of progress for each step, and names stragglers.
+std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state);
 
-// Compares the replicas of the ranks at the start, every train.compare_replicas_every steps and,
-// unless that is 0, where the run stops or ends. Throws CommonError(kDiverged) if they differ. This
-// must come before the hook that saves.
+// Compares the replicas of the ranks at the start, before anything is written (Hook::Check), every
+// train.compare_replicas_every steps and, unless that is 0, where the run stops or ends. Throws
+// CommonError(kDiverged) if they differ. This must come before the hook that saves.
 std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 
 // Logs spikes of the loss. Counts the steps that were not finite and, where train.loss_spikes says

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/median.h"
-#include "core/thread.h"
 #include "run/stragglers.h"
-#include "train/describe.h"
 #include "train/hooks.h"
 
 namespace syntra {
@@ -14,43 +11,14 @@ namespace {
 
 class LogHook : public Hook {
  public:
-  LogHook(RunContext& run, TrainingState& state, std::string data)
-      : run_(run), state_(state), data_(std::move(data)) {}
-
-  bool Start(int64_t step) override {
-    if (!run_.is_chief()) return true;
-    run_.chief->lock.CheckHeld();
-    stragglers_.emplace(run_.hosts);
-    const Config& config = run_.config;
-    const RunStart start{.step = step,
-                         .parameters = run_.plan->parameters().element_count(),
-                         .data = data_,
-                         .rows_in_epoch = state_.data.RowsInEpoch(0),
-                         .hosts = run_.hosts,
-                         .cpus = run_.cpus,
-                         .threads = ThreadCount(),
-                         .backend = std::string(run_.backend.name()),
-                         .is_faster_in_bf16 = run_.backend.MultipliesBFloat16()};
-    for (const std::string& line : DescribeStart(config, start)) Log().info("{}", line);
-    DescribeRun(run_.directory, run_.identity.run_id, config, run_.ranks.size(),
-                run_.identity.initial);
-    const ResumePoint resumed{step, EvaluatesAt(step, config)};
-    run_.chief->records.emplace(run_.directory, run_.identity.run_id, config, resumed);
-    run_.chief->records->WriteStart(step, SecondsSince(run_.started),
-                                    {{"ranks", run_.ranks.size()}, {"host", run_.hosts.front()}});
-    run_.chief->progress.emplace(ProgressOptions{.steps = config.train().steps(),
-                                                 .log_every = config.train().log_every(),
-                                                 .evaluate_every = config.evaluation().every(),
-                                                 .save_every = config.checkpoint().every(),
-                                                 .peak_flops = state_.peak_flops});
-    return true;
-  }
+  LogHook(RunContext& run, TrainingState& state)
+      : run_(run), state_(state), stragglers_(run.hosts) {}
 
   bool AfterStep(const StepReport& report) override {
     if (!run_.is_chief()) return true;
     run_.chief->lock.CheckHeld();
     Report(report);
-    if (const auto warning = stragglers_->Add(report.result.rank_seconds)) {
+    if (const auto warning = stragglers_.Add(report.result.rank_seconds)) {
       Log().warn("{}", *warning);
     }
     return true;
@@ -99,14 +67,13 @@ class LogHook : public Hook {
 
   RunContext& run_;
   TrainingState& state_;
-  std::string data_;
-  std::optional<Stragglers> stragglers_;
+  Stragglers stragglers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data) {
-  return std::make_unique<LogHook>(run, state, std::move(data));
+std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state) {
+  return std::make_unique<LogHook>(run, state);
 }
 
 }  // namespace syntra

@@ -30,7 +30,8 @@ struct Chief {
   explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
   RunLock lock;  // checked before anything is written
   RunStatus status;
-  // records and progress are absent until it is known at which step the run stands.
+  // Absent until it is known at which step the run stands, and that it may go on from there
+  // (Trainer::OpenRecords). Every hook finds them when it starts.
   std::optional<RunRecords> records;
   std::optional<Progress> progress;
 };

@@ -16,6 +16,7 @@
 #include "run/goodput.h"
 #include "train/agreement.h"
 #include "train/continuation.h"
+#include "train/describe.h"
 #include "train/hooks.h"
 #include "train/initial.h"
 #include "train/preflight.h"
@@ -45,6 +46,8 @@ class Trainer {
   bool IsDone();
   void CountStart();
   void MakeHooks();
+  void LogStart() const;
+  void OpenRecords();
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   StepReport Step(std::future<std::vector<Batch>>* next);
   ExitCode TrainRemainingSteps();
@@ -221,7 +224,7 @@ ExitCode Trainer::TrainRemainingSteps() {
 
 void Trainer::MakeHooks() {
   hooks_.push_back(MakeCompareHook(run_, *state_));
-  hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
+  hooks_.push_back(MakeLogHook(run_, *state_));
   hooks_.push_back(MakeDivergenceHook(run_, *state_));
   hooks_.push_back(MakeSaveHook(run_, *state_));
   // After the save: what was trained is safe, however long an evaluation takes.
@@ -251,6 +254,41 @@ void Trainer::Begin() {
   MakeHooks();
 }
 
+void Trainer::LogStart() const {
+  const std::string data = workload_.DescribeData();
+  if (!run_.is_chief()) return;
+  run_.chief->lock.CheckHeld();
+  const RunStart start{.step = state_->step,
+                       .parameters = run_.plan->parameters().element_count(),
+                       .data = data,
+                       .rows_in_epoch = state_->data.RowsInEpoch(0),
+                       .hosts = run_.hosts,
+                       .cpus = run_.cpus,
+                       .threads = ThreadCount(),
+                       .backend = std::string(run_.backend.name()),
+                       .is_faster_in_bf16 = run_.backend.MultipliesBFloat16()};
+  for (const std::string& line : DescribeStart(run_.config, start)) Log().info("{}", line);
+}
+
+// Describes the run in its directory, and opens what all hooks write to.
+void Trainer::OpenRecords() {
+  if (!run_.is_chief()) return;
+  Chief& chief = *run_.chief;
+  chief.lock.CheckHeld();
+  const Config& config = run_.config;
+  DescribeRun(run_.directory, run_.identity.run_id, config, run_.ranks.size(),
+              run_.identity.initial);
+  const ResumePoint resumed{state_->step, EvaluatesAt(state_->step, config)};
+  chief.records.emplace(run_.directory, run_.identity.run_id, config, resumed);
+  chief.records->WriteStart(state_->step, SecondsSince(run_.started),
+                            {{"ranks", run_.ranks.size()}, {"host", run_.hosts.front()}});
+  chief.progress.emplace(ProgressOptions{.steps = config.train().steps(),
+                                         .log_every = config.train().log_every(),
+                                         .evaluate_every = config.evaluation().every(),
+                                         .save_every = config.checkpoint().every(),
+                                         .peak_flops = state_->peak_flops});
+}
+
 // From the newest checkpoint, or from the start where there is none.
 ExitCode Trainer::TrainFromNewest() {
   // After a rollback everything is prepared, and the rollback must be saved before the run stops.
@@ -261,6 +299,9 @@ ExitCode Trainer::TrainFromNewest() {
     return ExitCode::kDone;
   }
   CountStart();
+  for (const auto& hook : hooks_) hook->Check(state_->step);
+  LogStart();
+  OpenRecords();
   for (const auto& hook : hooks_) {
     if (!hook->Start(state_->step)) return ExitCode::kRequeue;
   }
