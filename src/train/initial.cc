@@ -161,6 +161,17 @@ InitialModel OpenKept(const Path& directory) {
   }
 }
 
+// The model or the file of tensors at a path that checkpoint.initial may name.
+InitialModel OpenInitial(const Path& path) {
+  const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
+  const Path place = WithoutCheckpointFile(path);
+  if (std::filesystem::is_regular_file(place)) {
+    return {ParametersOf(OpenTensorFile(place)), "", std::nullopt};
+  }
+  if (auto foreign = OpenForeign(place)) return FromForeign(std::move(*foreign));
+  return FromCheckpoint(OpenNewest(place));
+}
+
 // Of several processes one is first. The lock ends with its process.
 FileLock WaitForLock(const Path& path) {
   std::optional<FileLock> lock = FileLock::Try(path);
@@ -182,13 +193,7 @@ std::optional<InitialModel> InitialOf(const Config& config) {
   const Path path = config.checkpoint().initial(), own = CheckpointsOf(config);
   if (path.empty() || (!own.empty() && !ListCheckpoints(own).empty())) return std::nullopt;
   if (const Path kept = KeptInitial(config.checkpoint()); !kept.empty()) return OpenKept(kept);
-  const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
-  const Path place = WithoutCheckpointFile(path);
-  if (std::filesystem::is_regular_file(place)) {
-    return InitialModel{ParametersOf(OpenTensorFile(place)), "", std::nullopt};
-  }
-  if (auto foreign = OpenForeign(place)) return FromForeign(std::move(*foreign));
-  return FromCheckpoint(OpenNewest(place));
+  return OpenInitial(path);
 }
 
 std::optional<InitialModel> KeepInitial(std::optional<InitialModel> opened, const Config& config) {
@@ -220,16 +225,13 @@ double InitialBytes(const CheckpointConfig& config) {
 }
 
 std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
-                                              const Config& config, Communicator& ranks) {
+                                              Communicator& ranks) {
   std::string path;
   if (opened) path = std::filesystem::absolute(opened->path).string();
   BroadcastText(ranks, &path);
   const bool is_same = opened && std::filesystem::absolute(opened->path) == path;
   if (ranks.rank() == 0 || is_same || path.empty()) return opened;
-  Config same = config;
-  same.mutable_checkpoint()->set_initial(path);
-  same.mutable_checkpoint()->clear_initial_kept_in();
-  return InitialOf(same);
+  return OpenInitial(path);
 }
 
 std::optional<Config> ConfigOfStart(const Config& config,

@@ -36,11 +36,11 @@ std::optional<InitialModel> KeepInitial(std::optional<InitialModel> opened, cons
 // The size of everything that InitialOf may read.
 double InitialBytes(const CheckpointConfig& config);
 
-// Collective. The model that rank 0 has opened as InitialOf(config), on every rank; the others open
-// the same one, unless they are given what they have opened. On its own each might find another
+// Collective. The model that rank 0 has opened by InitialOf, on every rank; the others open the
+// same one, unless they are given what they have opened. On its own each might find another
 // checkpoint, where a run is saving.
 std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
-                                              const Config& config, Communicator& ranks);
+                                              Communicator& ranks);
 
 // The model in a directory of a format other than this program's checkpoints; nullopt if there is
 // none.
