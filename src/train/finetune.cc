@@ -51,9 +51,9 @@ class Finetuning : public Workload {
   Checkpoint OpenModelFor(RunContext& run, const Task& task) const;
   bool AnswerTest(RunContext& run, TrainingState& state, const Task& task);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
-  void AddEarlierResults(int64_t step);
+  TaskResults EarlierResults(int64_t step) const;
   NamedValues Judge(int64_t step, bool is_last);
-  void AddKeptResult(const TaskData& task, const Json& results);
+  void AddKeptResult(const TaskData& task, const Json& before, TaskResults* results) const;
   void WriteResults() const;
 
   RunDirectory directory_;
@@ -64,11 +64,12 @@ class Finetuning : public Workload {
   std::optional<Answerer> answerer_;
   std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
   std::optional<SaveTries> tries_;          // of keeping what evaluations find
-  TaskResults results_;
+  // On rank 0, with those from before the run continued; absent before this process evaluates.
+  std::optional<TaskResults> results_;
   std::string run_id_;
-  int64_t first_step_ = 0;    // at which this process began to train
-  bool has_history_ = false;  // what was evaluated before the run continued is among the results
-  std::map<std::string, NamedValues> majority_;  // of each task's commonest answer
+  int64_t first_step_ = 0;  // at which this process began to train
+  // On rank 0, of each task's commonest answer.
+  std::map<std::string, NamedValues> majority_;
 };
 
 TrainingData Finetuning::Open(RunContext& run) {
@@ -78,7 +79,6 @@ TrainingData Finetuning::Open(RunContext& run) {
   data_ = FinetuningData::Read(run.config, *tokenizer_, [&run] { run.watchdog.Alive(); });
   WarnOfExamples(run.config);
   TestAnswers::CompareFiles(run, data_.tasks);
-  results_ = ResultsOf(data_.tasks);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training(data_.training, RowPacking::OfExamples(config, layout), seed);
   run.identity.tokenizer_identity = tokenizer_->identity();
@@ -115,6 +115,21 @@ std::string Finetuning::DescribeData() const {
   return "examples of " + Join(texts, ", ");
 }
 
+// The metrics of the answer that is right most often, given to every example.
+NamedValues MajorityOf(const TaskData& data) {
+  NamedValues values;
+  for (const TaskSplitData& split : data.validation) {
+    Answers answers;
+    for (const TaskExample& example : split.examples) {
+      answers.push_back({example, data.majority_answer});
+    }
+    const NamedValues of_split =
+        MetricsOf(*data.task, JudgementsOf(*data.task, answers), SuffixOf(*split.split));
+    values.insert(values.end(), of_split.begin(), of_split.end());
+  }
+  return values;
+}
+
 std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
                                                                TrainingState& state) {
   answerer_.emplace(state.replica.trained(), *tokenizer_, run.config, data_.tasks, run.ranks,
@@ -134,6 +149,7 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
         task, *answerer_, [&state](int64_t step) { return state.saved_step == step; });
     evaluators_.push_back(evaluator.get());
     evaluators.push_back(std::move(evaluator));
+    if (run.is_chief() && !task.majority_answer.empty()) majority_[task.name()] = MajorityOf(task);
   }
   if (evaluators.empty()) {
     Log().warn(
@@ -154,29 +170,14 @@ void Finetuning::KeepBest(const TaskEvaluator& evaluator, int64_t step) {
   for (StagedFile& file : predictions) file.PutInPlace();
 }
 
-// The metrics of the answer that is right most often, given to every example.
-NamedValues MajorityOf(const TaskData& data) {
-  NamedValues values;
-  for (const TaskSplitData& split : data.validation) {
-    Answers answers;
-    for (const TaskExample& example : split.examples) {
-      answers.push_back({example, data.majority_answer});
-    }
-    const NamedValues of_split =
-        MetricsOf(*data.task, JudgementsOf(*data.task, answers), SuffixOf(*split.split));
-    values.insert(values.end(), of_split.begin(), of_split.end());
-  }
-  return values;
-}
-
 void Finetuning::WriteResults() const {
-  Json json = results_.ToJson();
+  Json json = results_->ToJson();
   Json& majority = json["majority"] = Json::object();
   for (const TaskData& task : data_.tasks) {
     const auto found = majority_.find(task.name());
     if (found != majority_.end()) majority[task.name()] = ToJson(found->second);
   }
-  json["majority_average"] = ToJson(results_.AverageOf(majority_));
+  json["majority_average"] = ToJson(results_->AverageOf(majority_));
   if (!test_.metrics().empty()) json["test"] = test_.metrics();
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
@@ -203,13 +204,14 @@ Json ResultsBefore(const Path& directory) {
 
 // The result of a best checkpoint that this run has kept counts even if metrics.jsonl has lost its
 // line, as on a disk that was full for a moment.
-void Finetuning::AddKeptResult(const TaskData& task, const Json& results) {
-  if (results.is_null()) return;
+void Finetuning::AddKeptResult(const TaskData& task, const Json& before,
+                               TaskResults* results) const {
+  if (before.is_null()) return;
   for (const CheckpointRef& kept : ListCheckpoints(best_.DirectoryOf(task.name()))) {
     if (kept.step > first_step_) continue;
     try {
       if (ReadManifest(kept.path).info.run_id == run_id_) {
-        results_.AddFrom(results, task.name(), kept.step);
+        results->AddFrom(before, task.name(), kept.step);
       }
     } catch (const Error& error) {
       Log().warn("{} does not count as the best of {}: {}", kept.path.string(), task.name(),
@@ -218,35 +220,34 @@ void Finetuning::AddKeptResult(const TaskData& task, const Json& results) {
   }
 }
 
-// What was evaluated before the run continued at `step`.
-void Finetuning::AddEarlierResults(int64_t step) {
-  results_.AddHistory(directory_.metrics(), step);
+// What was evaluated before `step`, at which this process evaluates for the first time. What a run
+// that continues evaluates again is not in metrics.jsonl any more.
+TaskResults Finetuning::EarlierResults(int64_t step) const {
+  TaskResults results = ResultsOf(data_.tasks);
+  results.AddHistory(directory_.metrics(), step);
   const Json before = ResultsBefore(directory_.root);
-  for (const TaskData& task : data_.tasks) {
-    AddKeptResult(task, before);
-    const bool has_one = !task.majority_answer.empty() && !task.validation.empty();
-    if (has_one) majority_[task.name()] = MajorityOf(task);
-  }
+  for (const TaskData& task : data_.tasks) AddKeptResult(task, before, &results);
+  return results;
 }
 
 // A result whose model cannot be kept does not count, as if its checkpoint had failed: the
 // UnsavedKey of its task is returned. What else cannot be written is written after the next
 // evaluation.
 NamedValues Finetuning::Judge(int64_t step, bool is_last) {
-  if (!std::exchange(has_history_, true)) AddEarlierResults(step);
+  if (!results_) results_ = EarlierResults(step);
   NamedValues unsaved;
   const bool recorded = tries_->Try(step, is_last, [&] {
     std::exception_ptr failure;
     for (const TaskEvaluator* evaluator : evaluators_) {
       TaskResult result = evaluator->result();
       try {
-        if (results_.IsBest(result)) KeepBest(*evaluator, step);
+        if (results_->IsBest(result)) KeepBest(*evaluator, step);
       } catch (const std::exception&) {
         failure = std::current_exception();
         result.is_saved = false;
         unsaved.push_back({UnsavedKey(result.task), 1});
       }
-      results_.Add(step, std::move(result));
+      results_->Add(step, std::move(result));
     }
     WriteResults();
     if (failure) std::rethrow_exception(failure);
@@ -265,7 +266,7 @@ Path Finetuning::ModelFor(const Task& task) const {
   for (const TaskData& owner : data_.tasks) {
     const bool is_judged = !owner.validation.empty();
     if (!is_judged || !IsAnsweredBy(task.traits(), owner.task->traits())) continue;
-    if (const BestResult* best = results_.Find(owner.name())) {
+    if (const BestResult* best = results_->Find(owner.name())) {
       const Path kept = best_.DirectoryOf(owner.name()) / StepName(best->step);
       if (Exists(kept)) return kept;
       Log().warn("the best checkpoint of {}, {}, is missing: the last model answers its test split",
@@ -296,6 +297,8 @@ bool Finetuning::AnswerTest(RunContext& run, TrainingState& state, const Task& t
 
 bool Finetuning::Finish(RunContext& run, TrainingState& state) {
   run.ranks.Barrier();  // until rank 0 has kept the best checkpoints
+  // Where no task has a validation split, there are none.
+  if (run.is_chief() && !results_) results_ = ResultsOf(data_.tasks);
   for (const TaskData& data : data_.tasks) {
     if (!AnswerTest(run, state, *data.task)) return false;
   }
