@@ -21,6 +21,22 @@ int64_t PrefillLength(const DecodeShape& shape) {
   return std::min(shape.input_length + 1, RowLength(shape));
 }
 
+bool Architecture::Has(Side side) const {
+  const std::vector<Side> all = sides();
+  return std::ranges::find(all, side) != all.end();
+}
+
+std::vector<std::string> Architecture::foreign_fields() const {
+  const bool encoder = Has(Side::kEncoder), decoder = Has(Side::kDecoder);
+  std::vector<std::string> fields;
+  if (!encoder) fields.insert(fields.end(), {"encoder_layers", "encoder"});
+  if (!decoder) fields.insert(fields.end(), {"decoder_layers", "decoder"});
+  if (!encoder || !decoder) fields.insert(fields.end(), {"decoder_mixer", "cross_attention"});
+  fields.push_back(outputs() == Outputs::kClasses ? "tied_embeddings" : "classifier");
+  if (encoder) fields.push_back("bidirectional_prefix");
+  return fields;
+}
+
 void Architecture::RecordInputs(const Model&, const Scope&, const DecodeShape&,
                                 const MixerState&) const {
   SYNTRA_CHECK(false, "inputs that are read by steps");
@@ -52,10 +68,7 @@ void ClearForeignFields(ModelConfig* model) {
   }
 }
 
-bool HasSide(const ModelConfig& model, Side side) {
-  const std::vector<Side> sides = ArchitectureOf(model).sides();
-  return std::ranges::find(sides, side) != sides.end();
-}
+bool HasSide(const ModelConfig& model, Side side) { return ArchitectureOf(model).Has(side); }
 
 bool HasCrossAttention(const ModelConfig& model) {
   return HasSide(model, Side::kEncoder) && HasSide(model, Side::kDecoder);

@@ -60,15 +60,16 @@ class Architecture {
 
   // The stacks, in the order in which they compute.
   virtual std::vector<Side> sides() const = 0;
-  // Fields of ModelConfig that have no meaning in this architecture. They are refused, and left out
-  // where every field is printed.
-  virtual std::vector<std::string> foreign_fields() const = 0;
+  bool Has(Side side) const;
   // The objectives that it can be trained with on corpora; none: it can be trained on tasks only.
   virtual std::vector<DataConfig::Objective> objectives() const = 0;
   // Whether it can be trained on tasks.
   virtual bool learns_tasks() const { return true; }
   virtual const RowLayout& layout() const = 0;
   virtual Outputs outputs() const { return Outputs::kTokens; }
+  // Fields of ModelConfig that have no meaning in this architecture, by its stacks and outputs.
+  // They are refused, and left out where every field is printed.
+  std::vector<std::string> foreign_fields() const;
 
   // Records everything from token ids to the hidden states at the slots of the targets, [B * W, T,
   // D], for W targets of each input. The inputs of the program are tensors of a Batch of the

@@ -13,9 +13,6 @@ namespace {
 class DecoderOnly final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kDecoder}; }
-  std::vector<std::string> foreign_fields() const override {
-    return {"encoder_layers", "encoder", "decoder_mixer", "cross_attention", "classifier"};
-  }
   std::vector<DataConfig::Objective> objectives() const override {
     return {DataConfig::CAUSAL_LM, DataConfig::PREFIX_LM};
   }

@@ -10,9 +10,6 @@ namespace {
 class EncoderDecoder final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kEncoder, Side::kDecoder}; }
-  std::vector<std::string> foreign_fields() const override {
-    return {"classifier", "bidirectional_prefix"};
-  }
   std::vector<DataConfig::Objective> objectives() const override {
     return {DataConfig::SPAN_CORRUPTION};
   }

@@ -12,10 +12,6 @@ namespace {
 class EncoderMaskedLm final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kEncoder}; }
-  std::vector<std::string> foreign_fields() const override {
-    return {"decoder_layers",  "decoder",    "decoder_mixer",
-            "cross_attention", "classifier", "bidirectional_prefix"};
-  }
   std::vector<DataConfig::Objective> objectives() const override { return {DataConfig::MASKED_LM}; }
   bool learns_tasks() const override { return false; }
   const RowLayout& layout() const override { return RowsOfTokenPairs(); }

@@ -32,10 +32,6 @@ Value Repeated(const Scope& scope, Value x, int64_t count) {
 class EncoderOnly final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kEncoder}; }
-  std::vector<std::string> foreign_fields() const override {
-    return {"decoder_layers",  "decoder",         "decoder_mixer",
-            "cross_attention", "tied_embeddings", "bidirectional_prefix"};
-  }
   std::vector<DataConfig::Objective> objectives() const override { return {}; }
   const RowLayout& layout() const override { return RowsOfOneClass(); }
   Outputs outputs() const override { return Outputs::kClasses; }
