@@ -128,10 +128,12 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);
-  const bool hopper = dtype == DType::kBF16 && HopperServesForward(z);
+  const bool hopper = dtype == DType::kBF16 && HopperServesForward(z) && !shared &&
+                      !call.inputs[kQueryStart].present();
+  const bool products = hopper && HopperServesProducts(z, call.inputs);
   const bool factors = hopper && HopperServesFactors(z, call.inputs);
   std::optional<size_t> starts;
-  if (hopper && HopperServesProducts(z, call.inputs) && HasStarts(call.inputs)) {
+  if (products && HasStarts(call.inputs)) {
     starts = layout.Place(StartElements<false>(z) * sizeof(BFloat16));
   }
   BoundKernel kernel;
@@ -157,7 +159,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       }
       prepared.Run(arguments, forward.terms);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        if (factors ? forward.terms.AreFactors() : hopper && forward.terms.AreTileProducts()) {
+        if (products || factors) {
           if (starts) forward.starts = reinterpret_cast<T*>(arguments.workspace + *starts);
           return RunForwardOnHopper(arguments, forward);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention's forward pass on Hopper GPUs, in bf16 for heads of 64 columns. Scores are products of
 // queries and keys, of u and positions, or both, perhaps with a bias and a table
-// (Terms::AreTileProducts); or products of factors, perhaps with a bias (factors.h).
+// (HopperServesProducts); or products of factors, perhaps with a bias (factors.h).
 #pragma once
 
 #include "kernels/cuda/attention/forward.h"

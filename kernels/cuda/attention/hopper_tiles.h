@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operands of attention as Hopper GPUs copy them, in tiles of 64 columns, and how a block waits
-// for a tile. Where u and positions are tiles (Terms::AreTileProducts), their scores are as those
+// for a tile. Where u and positions are tiles (HopperServesProducts), their scores are as those
 // of queries and keys, but all examples share the positions.
 #pragma once
 
@@ -98,7 +98,7 @@ struct MappedRows {
 };
 
 // Whether scores are products of queries and keys, of u and positions, or both, in whole tiles,
-// perhaps with a bias and a table. `inputs` are those of attention_grad.
+// perhaps with a bias and a table. `inputs` are those of attention_grad, or begin with them.
 inline bool HopperServesProducts(const Dimensions& z, std::span<const TensorType> inputs) {
   const bool dot = inputs[kQuery].present(), dense = inputs[kU].present();
   const bool tiles = !dense || (z.features == kColumns && !inputs[kKeyPositions].present());

@@ -135,15 +135,13 @@ struct Terms {
     return query_positions == nullptr && key_positions == nullptr;
   }
 
-  // Whether scores are products of queries and keys, perhaps with a bias and a table, and masked by
-  // order and segments alone. There are kernels for these calls alone (AssumeProducts).
-  bool AreProducts() const {
-    return query != nullptr && u == nullptr && a == nullptr && prefix_ends == nullptr &&
-           query_start == nullptr && !pattern.is_window() && key_blocks == nullptr &&
-           examples == nullptr;
+  // Whether scores are those of a Transformer: products of queries and keys, perhaps with a bias,
+  // and masked by order and segments alone. There is a kernel for these calls alone (AssumePlain).
+  bool IsPlain() const {
+    return query != nullptr && u == nullptr && a == nullptr && table == nullptr &&
+           prefix_ends == nullptr && query_start == nullptr && !pattern.is_window() &&
+           key_blocks == nullptr && examples == nullptr;
   }
-  // Whether scores are those of a Transformer: products without a table (AssumePlain).
-  bool IsPlain() const { return AreProducts() && table == nullptr; }
 
   // The terms without u and positions. Rows of u are like those of queries, rows of positions like
   // those of keys; where there are no queries, they take their place.
@@ -159,21 +157,7 @@ struct Terms {
     products.positions = nullptr;
     return products;
   }
-  // Whether scores are products of whole tiles: of queries and keys, of u and positions, or both.
-  bool AreTileProducts() const {
-    const bool tiles = u == nullptr || (features == kColumns && key_positions == nullptr);
-    return tiles && AsProducts().AreProducts();
-  }
-
-  // Whether scores are products of factors, perhaps with a bias, and masked like AreProducts
-  // (AssumeFactors).
-  bool AreFactors() const {
-    return query == nullptr && u == nullptr && a != nullptr && table == nullptr &&
-           key_positions == nullptr && prefix_ends == nullptr && query_start == nullptr &&
-           !pattern.is_window() && key_blocks == nullptr && examples == nullptr;
-  }
-
-  // In a kernel for such calls: tells the compiler what they lack.
+  // In a kernel for products of queries and keys: tells the compiler what they lack.
   __device__ void AssumeProducts() {
     u = a = b = a_units = b_units = position_rows = nullptr;
     positions = nullptr;
