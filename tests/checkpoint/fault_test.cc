@@ -88,6 +88,24 @@ TEST_F(Faults, EverythingIsSyncedBeforeAndAfterTheRename) {
                                  "fsync", "fsync", "rename", "fsync", "rename", "fsync", "write"));
 }
 
+// A disk that says that it has written a byte and has not.
+TEST_F(Faults, AWriteThatIsLostIsFoundBeforeTheRename) {
+  for (const int writers : {1, 2}) {
+    writers_ = writers;
+    std::vector<SystemCall> writes = CallsOfSave(20);
+    std::erase_if(writes, [](const SystemCall& call) { return call.name != "write"; });
+    ASSERT_GT(writes.size(), 1u);
+    writes.pop_back();  // the log line
+    for (const SystemCall& call : writes) {
+      SCOPED_TRACE(fmt::format("{} writers, write call {}", writers, call.ordinal));
+      Reset();
+      const int status = SaveInjected(20, call, "retval=1");
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5) << ReadFile(output_);
+      EXPECT_EQ(NewestStep(root_), 10);
+    }
+  }
+}
+
 TEST_F(Faults, RefusedAtEveryFileOperation) {
   const std::set<std::string> operations = {
       "open",      "openat", "write",    "fsync",      "mkdir",     "rename",
