@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A power loss at any moment of a run: no committed checkpoint is lost, and the continued run ends
 // like one that was not interrupted. A power loss after a command has ended: nothing is lost.
+#include <functional>
+#include <set>
+
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "tests/base/strace.h"
 #include "tests/checkpoint/crashing_disk.h"
-#include "tests/e2e/tiny_run.h"
+#include "tests/e2e/toy_task.h"
 
 namespace syntra {
 namespace {
@@ -17,12 +20,14 @@ int64_t StepOf(const std::string& path) {
   return name.starts_with("step-") && ParseInt64(name.substr(5), &step) ? step : -1;
 }
 
-class PowerLoss : public TinyRun {
+// Runs, on a disk of their own, of which the system calls are recorded.
+template <typename Runs>
+class RecordedRuns : public Runs {
  protected:
   void SetUp() override {
-    TinyRun::SetUp();
+    Runs::SetUp();
     if (!StraceWorks()) GTEST_SKIP() << "strace cannot trace here";
-    CreateDirectories(base_ = scratch_ / "disk");
+    CreateDirectories(base_ = this->scratch_ / "disk");
   }
 
   // Starts a program so that its system calls are recorded.
@@ -33,11 +38,29 @@ class PowerLoss : public TinyRun {
   }
   std::vector<RecordedCall> Recorded() const { return ReadRecording(RecordingFile()); }
 
+  // Expects that these files are as they are now after any power loss that follows what is
+  // recorded, which began with `disk`.
+  void ExpectKept(CrashingDisk disk, const std::function<bool(const std::string& path)>& is_kept) {
+    for (const RecordedCall& call : Recorded()) disk.Apply(call);
+    const CrashingDisk::State written = CrashingDisk(base_).Everything();
+    ASSERT_TRUE(disk.Everything() == written) << "the replay is not what happened";
+    disk.ForEachCrash(100, [&](const CrashingDisk::State& state) {
+      for (const auto& [path, content] : written) {
+        if (!is_kept(path)) continue;
+        const auto found = state.find(path);
+        EXPECT_TRUE(found != state.end() && found->second == content) << path << " is lost";
+      }
+    });
+  }
+
   Path base_;
 
  private:
-  Path RecordingFile() const { return scratch_ / "trace"; }
+  Path RecordingFile() const { return this->scratch_ / "trace"; }
 };
+
+using PowerLoss = RecordedRuns<TinyRun>;
+using PowerLossOfTasks = RecordedRuns<ToyTask>;
 
 TEST_F(PowerLoss, DuringARun) {
   const std::string run = "disk/runs/tiny";
@@ -82,16 +105,32 @@ TEST_F(PowerLoss, AfterAConversion) {
         Run({"convert", "--input", Directory("run"), "--output", base_ / format, "--to", format},
             Recording());
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    for (const RecordedCall& call : Recorded()) disk.Apply(call);
-    const CrashingDisk::State written = CrashingDisk(base_).Everything();
-    ASSERT_TRUE(disk.Everything() == written) << "the replay is not what happened";
-    disk.ForEachCrash(100, [&](const CrashingDisk::State& state) {
-      for (const auto& [path, content] : written) {
-        const auto found = state.find(path);
-        EXPECT_TRUE(found != state.end() && found->second == content) << path << " is lost";
-      }
-    });
+    ExpectKept(disk, [](const std::string&) { return true; });
   }
+}
+
+// A run that is done is not trained again, so that what it has recorded must be there.
+TEST_F(PowerLoss, AfterARun) {
+  const CrashingDisk disk(base_);
+  Train("disk/run", {"train.steps=4", "evaluation.every=2", "evaluation.samples=1"}, Recording());
+  const std::set<std::string> records{"run/STATUS", "run/metrics.jsonl", "run/events.jsonl",
+                                      "run/samples.jsonl"};
+  for (const std::string& path : records) EXPECT_TRUE(Exists(base_ / path)) << path;
+  ExpectKept(disk, [&](const std::string& path) { return records.contains(path); });
+}
+
+// Where the file system has no links, the best model is a copy.
+TEST_F(PowerLossOfTasks, AfterARunThatCopiesItsBestModel) {
+  StartOptions without_links = Recording();
+  without_links.wrapper.insert(without_links.wrapper.end(), {"-e", "inject=link:error=EPERM"});
+  const CrashingDisk disk(base_);
+  const Outcome outcome = Run(Command("disk/run", {"train.steps=8"}), without_links);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(Exists(base_ / "run/best/toy"));
+  ExpectKept(disk, [](const std::string& path) {
+    return path.starts_with("run/best/") || path.starts_with("run/predictions/") ||
+           path == "run/results.json";
+  });
 }
 
 }  // namespace
