@@ -212,6 +212,32 @@ TEST_F(SavesBesideTraining, ADiskThatIsFullAtEverySystemCall) {
   ExpectEndsAsStraight(long_);
 }
 
+// What could not be saved beside training is saved where the run stops, if only at the same step.
+TEST_F(SavesBesideTraining, AStopSavesWhatHasFailed) {
+  StartOptions options = Stopping();
+  options.environment.front() += ",stop_evaluation@2";
+  Program run(scratch_, Pretrain("run", {"checkpoint.every=2", "evaluation.every=2"}), options);
+  const pid_t process = StoppedProcess(run);
+  ASSERT_GT(process, 0) << run.Errors();
+  EXPECT_TRUE(Inject(process, {"mkdir", 1, "error=ENOSPC"})) << run.Errors();
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 2 failed (1 of 3 in a row)")) << outcome.err;
+  EXPECT_EQ(NewestValid(), 2);
+}
+
+// Another run may have begun while this one writes.
+TEST_F(SavesBesideTraining, NothingIsCommittedWithoutTheLock) {
+  Program run(scratch_, Pretrain("run", long_), Stopping());
+  const pid_t process = StoppedProcess(run);
+  ASSERT_GT(process, 0) << run.Errors();
+  std::filesystem::remove(Directory("run") / "LOCK");
+  kill(process, SIGCONT);
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.code, 8) << outcome.err;
+  EXPECT_EQ(NewestStep("run"), 0);
+}
+
 // Where ranks share the optimizer's state, each writes its part, and rank 0 commits what all have
 // written. Any of them is killed in one of these calls.
 TEST_F(SavesBesideTraining, OneOfTwoWritersIsKilled) {
