@@ -74,6 +74,23 @@ TEST_F(Batches, AnOutputDoesNotDependOnItsNeighbours) {
   }
 }
 
+// Larger batches after smaller ones, as lines come in: the caches move. With several decoders the
+// new ones do not lie where the old ones were.
+TEST_F(Batches, CachesMayGrow) {
+  const std::vector<DecodeRequest> requests = SomeRequests(45);
+  const auto first = [&](size_t count) { return std::span(requests).first(count); };
+  std::vector<std::unique_ptr<BatchDecoder>> decoders;
+  std::vector<std::vector<Hypotheses>> before;
+  for (const std::string& decoding : TrialDecodings()) {
+    decoders.emplace_back(new BatchDecoder(Decoder(decoding)));  // it cannot be moved
+    before.push_back(decoders.back()->Decode(first(4)));
+  }
+  for (const auto& decoder : decoders) decoder->Decode(first(45));
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    EXPECT_EQ(decoders[i]->Decode(first(4)), before[i]) << TrialDecodings()[i];
+  }
+}
+
 // Only those that are settled are cut, with the token that settled them.
 TEST_F(Batches, OutputsEndWhereTheyAreSettled) {
   std::vector<DecodeRequest> requests = SomeRequests(12);
