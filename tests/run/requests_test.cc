@@ -59,6 +59,20 @@ TEST(Requests, TimeLimit) {
   EXPECT_FALSE(Ranks("requests-time", 1e9).second.Stop());
 }
 
+// What counts as no progress of a run.
+TEST(Requests, OnlyATimeLimitStopsByTime) {
+  Ranks asked("requests-asked", 1e9), over("requests-out-of-time", 1e-9);
+  ReplaceFileDurably(asked.directory / "STOP", "");
+  EXPECT_TRUE(asked.first.Stop());
+  EXPECT_FALSE(asked.first.stopped_by_time());
+  Requests in_job({over.directory, over.directory, false, 0, /*job_seconds=*/0});
+  for (Requests* requests : {&over.second, &in_job}) {
+    EXPECT_FALSE(requests->stopped_by_time());
+    EXPECT_TRUE(requests->Stop());
+    EXPECT_TRUE(requests->stopped_by_time());
+  }
+}
+
 TEST(Requests, TheEndOfTheJobIsSlurms) {
   unsetenv("SLURM_JOB_END_TIME");
   EXPECT_TRUE(std::isinf(SecondsLeftInJob()));
