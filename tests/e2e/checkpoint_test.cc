@@ -298,10 +298,11 @@ TEST_F(NotFiniteState, InACheckpointIsAnError) {
   manifest.replace(manifest.find(before), before.size(), ToHex(DigestOf(shard)));
   ReplaceFileDurably(path / entry.file, shard);
   ReplaceFileDurably(path / "MANIFEST", Signed(manifest));
-  for (const Outcome& outcome : {FailedEval(path), Generate(path), Run(Pretrain("run"))}) {
+  for (const Outcome& outcome : {FailedEval(path), Generate(path), Run(Pretrain("run")),
+                                 Run(Pretrain("new", {"checkpoint.initial=" + path.string()}))}) {
     EXPECT_EQ(outcome.code, 5) << outcome.out << outcome.err;
     EXPECT_TRUE(outcome.Says("holds values that are not finite")) << outcome.err;
-    EXPECT_TRUE(outcome.Says("parameters/embedding (1 of 4,096 values)")) << outcome.err;
+    EXPECT_TRUE(outcome.Says("embedding (1 of 4,096 values)")) << outcome.err;
   }
 }
 
