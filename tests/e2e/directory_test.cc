@@ -299,6 +299,16 @@ TEST_F(Directories, ADiskThatFillsUpLater) {
 }
 
 // A run that could not save its end is not done.
+TEST_F(Directories, MilestonesStay) {
+  Train("run", {"train.steps=10", "evaluation.every=0", "checkpoint.every=2", "checkpoint.keep=2",
+                "checkpoint.milestone_every=4"});
+  std::vector<int64_t> steps;
+  for (const CheckpointRef& each : ListCheckpoints(Directory("run") / "checkpoints")) {
+    if (each.step > 0) steps.push_back(each.step);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{4, 8, 10}));
+}
+
 TEST_F(Directories, TheLastSaveMustSucceed) {
   const Arguments wrapper = FilledLater();
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
