@@ -177,6 +177,18 @@ TEST_F(Finetune, ChangedDataAreNamed) {
       << outcome.err;
 }
 
+// Another label alone makes another example.
+TEST_F(Finetune, CorrectedValidationLabelsAreNoticed) {
+  ASSERT_EQ(Run(Command("a", {"train.steps=1"})).code, 0);
+  std::string rows = ReadWholeFile(scratch_ / "dev.tsv");
+  const size_t label = rows.find("\tda\n");
+  ASSERT_NE(label, rows.npos) << rows;
+  ReplaceFileDurably(scratch_ / "dev.tsv", rows.replace(label, 4, "\tca\n"));
+  const Outcome warned = Run(Command("a", {"train.steps=2"}));
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_TRUE(warned.Says("was evaluated on other validation examples")) << warned.err;
+}
+
 TEST_F(Finetune, ChangedDataOfOneOfSeveralTasksAreNamed) {
   WriteExamples("more", 20);
   WriteExamples("more_dev", 30);
