@@ -224,6 +224,13 @@ TEST_F(KeptCheckpoint, GivesWayIfItIsOfAnEarlierRun) {
   EXPECT_EQ(DirectoryNames(Best().DirectoryOf("toy")), std::vector<std::string>{StepName(4)});
 }
 
+TEST_F(KeptCheckpoint, WhatAKilledProcessLeftGoes) {
+  // Process ids end at 2^22 on Linux.
+  CreateDirectories(Best().DirectoryOf("toy") / (".tmp-" + StepName(2) + "-99999999"));
+  Best().Keep("toy", 4);
+  EXPECT_EQ(DirectoryNames(Best().DirectoryOf("toy")), std::vector<std::string>{StepName(4)});
+}
+
 TEST_F(KeptCheckpoint, StaysIfItIsASoundCopy) {
   CopyInstead();
   Best().Keep("toy", 4);
