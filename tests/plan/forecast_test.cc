@@ -40,6 +40,18 @@ TEST(Forecasts, SmallerLayoutsHaveTheRowsAndExamplesOfTheLargest) {
   EXPECT_EQ(sweep.back().step.seconds(), ForecastOn(config, {3, 2}, "ethernet").step.seconds());
 }
 
+// The first state and the last one are saved as well as those that are due in between.
+TEST(Forecasts, ARunTakesTheTimeOfItsStepsAndSaves) {
+  Config config = OnGpus();
+  for (const auto& [every, saves] : {std::pair{0, 2}, {30, 5}, {50, 3}, {99, 3}, {100, 2}}) {
+    config.mutable_checkpoint()->set_every(every);
+    const RunForecast run = ForecastOn(config, {1, 2}, "");
+    EXPECT_EQ(run.saves, saves) << every;
+    EXPECT_GT(run.save.stall, 0);
+    EXPECT_DOUBLE_EQ(run.cost.seconds, 100 * run.step.seconds() + saves * run.save.stall) << every;
+  }
+}
+
 TEST(Forecasts, MemoryIsThatOfAGpuOrOfANode) {
   Config config = OnGpus();
   config.mutable_train()->set_precision(TrainConfig::BF16);
