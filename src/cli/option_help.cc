@@ -25,7 +25,7 @@ ValueType TypeOf(const CLI::Option& option) {
 }
 
 // "1 to 100", of "INT in [1 - 100]".
-std::string RangeOf(const CLI::Option& option) {
+std::string AllowedRange(const CLI::Option& option) {
   static const std::regex range(R"(\w+ in \[(.+) - (.+)\])");
   const std::string allowed = TypeOf(option).allowed;
   std::smatch found;
@@ -58,7 +58,7 @@ std::string ValueOf(const CLI::Option& option) {
 
 std::string MeaningOf(const CLI::Option& option) {
   std::vector<std::string> notes;
-  if (const std::string range = RangeOf(option); !range.empty()) notes.push_back(range);
+  if (const std::string range = AllowedRange(option); !range.empty()) notes.push_back(range);
   if (const std::string standard = option.get_default_str(); !standard.empty()) {
     notes.push_back("default " + standard);
   }

@@ -79,6 +79,19 @@ TEST_F(Preflights, RanksShareTheirHost) {
   EXPECT_NO_THROW(CheckFits(*plan, 2, {{both - 1, "the test has", false}}));
 }
 
+// Every rank copies its share of the optimizer's state while it goes on, rank 0 also the
+// parameters.
+TEST_F(Preflights, RanksThatShareTheStateCopyTheirShares) {
+  Set("train.sharding", "OPTIMIZER_STATE");
+  const auto plan = TrainingPlan::Make(Now(), {.ranks = 2});
+  const MemoryNeeds& needs = plan->memory();
+  EXPECT_GT(needs.optimizer, 0);
+  const double copies = needs.parameters + 2 * needs.optimizer;
+  const auto both = static_cast<int64_t>(2 * (needs.total() + kProcessBytes) + copies);
+  EXPECT_NO_THROW(CheckFits(*plan, 2, {{both, "the test has", true}}));
+  EXPECT_THROW(CheckFits(*plan, 2, {{both - 1, "the test has", true}}), Error);
+}
+
 // What costs a run nothing is named before what makes it slower.
 TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
   Set("optimizer.kind", "ADAMW");
