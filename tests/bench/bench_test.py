@@ -207,6 +207,16 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(checkpoint.training_seconds(metrics), 12.0)  # from step 2 to step 8
         self.assertEqual(checkpoint.cost_of_a_save([14.0, 13.0, 20.0], [12.0, 12.0, 12.0]), 1.0)  # two saves each
 
+    def test_only_its_own_files_are_removed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            (place / "syntra_bench").mkdir()
+            options = SimpleNamespace(memory=place, disk=place, checkpoint_bench=Path("/nowhere"), python=Path("/nowhere"),
+                                      lock=None, bytes=1, tensors=1, pairs=1)
+            with self.assertRaises(FileNotFoundError):
+                checkpoint.measure(options)
+            self.assertEqual([path.name for path in place.iterdir()], ["syntra_bench"])
+
 
 class Data(unittest.TestCase):
     DOCUMENTS = tuple(f"The {n}th word is number{n}. It comes once, after word{n - 1}." for n in range(200))
