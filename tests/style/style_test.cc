@@ -428,6 +428,21 @@ TEST(Algorithms, AreThoseThatClang14CanCompile) {
                 "an algorithm that Clang 14 cannot compile with GCC 12's library");
 }
 
+// Otherwise the shell reads the parentheses and quotes of a path.
+TEST(Commands, AreQuotedByCMake) {
+  static const std::regex command(R"(\badd_custom_(?:command|target)\([^)]*\bCOMMAND\b[^)]*\))");
+  int found = 0;
+  for (const fs::path& path : Files()) {
+    if (path.filename() != "CMakeLists.txt" && path.extension() != ".cmake") continue;
+    const std::string text = Read(Root() / path);
+    for (std::sregex_iterator it(text.begin(), text.end(), command), end; it != end; ++it) {
+      EXPECT_NE(it->str().find("VERBATIM"), std::string::npos) << path << ": " << it->str();
+      ++found;
+    }
+  }
+  EXPECT_GE(found, 3);
+}
+
 TEST(Comments, PutNothingOff) {
   ExpectNowhere(std::regex(R"(\b(TO)"
                            R"(DO|FIX)"
