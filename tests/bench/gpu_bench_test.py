@@ -327,6 +327,25 @@ class Budget(unittest.TestCase):
         self.assertEqual(done, ["b", "failed", "k"])
         self.assertEqual(len(run.result["ceilings"]), 4)
 
+    def test_the_exit_code_is_that_of_the_parts_of_this_call(self) -> None:
+        def fail() -> None:
+            raise RuntimeError("no kernel")
+
+        run = self.run_of
+        run.ceilings = run.plans = lambda: None
+        parts = [gpu_step.Part("a", 1, lambda: None), gpu_step.Part("k", 1, fail, "kernels"), gpu_step.Part("l", 200, fail, "kernels")]
+        with mock.patch.object(gpu_step, "parts_of", lambda _: parts):
+            for groups, code in (("kernels",), 75), (("step",), 0), (("step", "kernels"), 75):
+                run.options.parts = groups
+                self.assertEqual(gpu_step.exit_code(run.result, gpu_step.measure(run)), code)
+            del parts[2]
+            run.options.parts = ("kernels",)
+            self.assertEqual(gpu_step.exit_code(run.result, gpu_step.measure(run)), 1)
+            run.plans = fail
+            run.result["done"].remove("plans")
+            run.options.parts = ("step",)
+            self.assertEqual(gpu_step.exit_code(run.result, gpu_step.measure(run)), 1)
+
     def test_losses_follow_the_first_peer_and_what_no_goal_needs_is_last(self) -> None:
         options = SimpleNamespace(minutes=1.0, eager=False, peer_batch=2)
         result = {"done": ["plans"], "implementations": ["plain"], "plans": {"transformer": {"micro_batch_rows": 2}}}
