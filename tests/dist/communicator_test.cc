@@ -2,12 +2,14 @@
 // The contract of every communicator. Usage: communicator_test [host|device|nccl [RANKS]]. Without
 // mpirun it tests `self`, under mpirun `mpi` with tensors in the memory of the host or of a GPU, or
 // `nccl` on top of it. RANKS is the number of ranks that share memory. All ranks run the same
-// cases. A failure on any rank makes its exit code, and so mpirun's, non-zero.
+// cases. A failure on any rank makes its exit code, and so mpirun's, non-zero; where GPUs or NCCL
+// are missing it is 77.
 #include "dist/communicator.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -383,13 +385,18 @@ std::string WhyNoGpu(bool one_each) {
                      found.count);
 }
 
-constexpr int kSkipped = 77;
+// Says why nothing was tested; returns the exit code.
+int Skip(const std::string& reason) {
+  constexpr int kSkipped = 77;
+  if (communicator->rank() == 0) {
+    fmt::print("[  SKIPPED ] {}\n", reason);
+    std::fflush(stdout);  // mpirun ends the ranks when the first one ends with such a code
+  }
+  return kSkipped;
+}
 
 int TestOnGpu(bool with_nccl) {
-  if (const std::string reason = WhyNoGpu(with_nccl); !reason.empty()) {
-    if (communicator->rank() == 0) fmt::print("[  SKIPPED ] {}\n", reason);
-    return 0;
-  }
+  if (const std::string reason = WhyNoGpu(with_nccl); !reason.empty()) return Skip(reason);
   const std::unique_ptr<Backend> gpu = OpenGpu(communicator->rank_on_host() % FindGpus().count);
   device = &gpu->device();
   if (!with_nccl) return TestOnAllRanks(*communicator);
@@ -397,8 +404,7 @@ int TestOnGpu(bool with_nccl) {
   try {
     library = &nccl::Load();
   } catch (const Error& error) {
-    if (communicator->rank() == 0) fmt::print("[  SKIPPED ] {}\n", error.what());
-    return kSkipped;
+    return Skip(error.what());
   }
   NcclCommunicator nccl(*communicator, *device, *library);
   communicator = &nccl;

@@ -16,8 +16,8 @@ pretend() {
 }
 
 # Every program notes its name in CALLS and has the cases Sweep.n0 to n39. One that SCRATCH/broken names fails, a case that
-# SCRATCH/deadly names ends it, and where there is SCRATCH/stubborn it does not end when asked to; `timeout` ends those of
-# SCRATCH/hanging.
+# SCRATCH/deadly names ends it, and where there is SCRATCH/stubborn it does not end when asked to; one that SCRATCH/unable names
+# says that it cannot test here; `timeout` ends those of SCRATCH/hanging.
 make_programs() {
   local name
   mkdir -p "$BUNDLE/bin" "$SCRATCH/path"
@@ -33,6 +33,7 @@ END
 if [[ "\$*" == *--gtest_list_tests* ]]; then echo Sweep.; printf '  n%s\n' {0..39}; exit; fi
 echo $name "\$@" >>"$CALLS"
 if [[ -e "$SCRATCH/stubborn" ]]; then trap '' TERM; echo \$\$ >>"$SCRATCH/stubborn"; sleep 60; fi
+if grep -qx $name "$SCRATCH/unable"; then exit 77; fi
 options="\${*##*--gtest_flagfile=}"
 for n in {0..39}; do
   if [[ -f "\$options" ]]; then grep -qE "[=:]Sweep.n\$n(:|\$)" "\$options" || continue
@@ -68,6 +69,7 @@ END
   : >"$SCRATCH/broken"
   : >"$SCRATCH/hanging"
   : >"$SCRATCH/deadly"
+  : >"$SCRATCH/unable"
 }
 
 # gpu_check CODE OPTION...: leaves what it prints in `said`, and the programs that it started in CALLS.
@@ -89,6 +91,11 @@ expect_row() {
 }
 
 runs_a_part_alone() {
+  echo communicator_cuda_test >"$SCRATCH/unable"
+  gpu_check 0 --ranks
+  expect_row nccl-one-rank skipped
+  expect_row staging-two-ranks skipped
+  : >"$SCRATCH/unable"
   gpu_check 0 --ranks
   expect_row nccl-one-rank passed 40 0
   expect_row staging-two-ranks passed
