@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -12,6 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import corpus
 import gpu_programs
@@ -127,6 +130,43 @@ class Times(unittest.TestCase):
         share = {"seconds_of_a_save": 1.0}
         self.assertIn(", void)", checkpoint.report({"machine": "x", "date": "now", "bytes": 1, "tensors": 1, "foreign_share": 0.5,
                                                     "training": share, "compared": defaultdict(lambda: defaultdict(lambda: 1.0))}))
+
+    def test_a_run_is_not_lost_where_its_result_cannot_be_written(self) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "results"
+            options = SimpleNamespace(results=folder)
+
+            def measure(_: object) -> dict[str, Any]:
+                folder.rmdir()
+                folder.touch()
+                return {"machine": "x", "date": "now"}
+
+            with mock.patch("builtins.print") as printed, self.assertRaisesRegex(SystemExit, "^x: the result could not be written"):
+                reporting.run_benchmark("x", options, measure, lambda _: "the report")
+            printed.assert_called_once_with("the report", flush=True)
+            with self.assertRaisesRegex(SystemExit, f"^x: results cannot be written to {folder}: "):
+                reporting.run_benchmark("x", options, lambda _: self.fail("it measured first"), lambda _: "")
+
+    def test_sigterm_ends_what_was_started_and_removes_files(self) -> None:
+        # What it starts has its standard error.
+        program = """
+import measuring, sys, tempfile
+with tempfile.TemporaryDirectory(dir=sys.argv[1]):
+    measuring.end_on_sigterm()
+    sleeps = "import time; print('{}', flush=True); time.sleep(100)"
+    stepper = measuring.Stepper([sys.executable, "-c", sleeps], {})
+    measuring.output_of(sys.executable, "-c", "import sys; print('begun', file=sys.stderr, flush=True);" + sleeps)
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-c", program, folder]
+            environment = {**os.environ, "PYTHONPATH": str(HERE)}
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+                assert process.stderr is not None
+                self.assertEqual(process.stderr.readline(), "begun\n")
+                process.terminate()
+                self.assertEqual(process.communicate(timeout=50)[1], "")
+            self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_results_are_named_after_machine_and_date(self) -> None:
         result = {"machine": "NVIDIA H200 (x)", "date": "2026-01-02T03:04:05Z"}

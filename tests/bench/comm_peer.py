@@ -12,6 +12,7 @@ import torch
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 
+from measuring import end_on_sigterm
 from peer import print_line
 
 
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
+    end_on_sigterm()
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"{folder}/meeting"
         arguments = (options.ranks, meeting, options.megabytes, options.turns)

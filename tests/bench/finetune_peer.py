@@ -23,6 +23,7 @@ from torch.utils.data import Dataset, SequentialSampler
 from transformers import T5ForConditionalGeneration, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
+from measuring import end_on_sigterm
 from peer import Clock, peak_bytes, print_line, serve_turns
 
 IGNORED = -100  # A label that no loss counts.
@@ -225,6 +226,7 @@ def main() -> None:
     command.add_argument("--dropout", type=float, help="in the place of the model's")
     command.set_defaults(run=train)
     options = parser.parse_args()
+    end_on_sigterm()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     options.run(options)

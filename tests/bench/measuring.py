@@ -21,6 +21,7 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 MOST_PEER_SPREAD: Final = 0.15  # Beyond it the median of a few pairs says little.
 MOST_MESSAGES: Final = 2000  # bytes of a command's messages that an error has
+MOST_ENDING: Final = 30.0  # seconds that a program may take to end when asked to
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
 
@@ -64,16 +65,44 @@ def output_of(*command: str | Path, seconds: float | None = None, quiet: bool = 
     """
     text = [str(part) for part in command]
     messages = subprocess.PIPE if quiet else None
-    try:
-        result = subprocess.run(text, stdout=subprocess.PIPE, stderr=messages, check=False, cwd=ROOT, timeout=seconds)
-    except subprocess.TimeoutExpired as error:
-        printed = (error.stdout or b"").decode(errors="replace")
-        raise FailedCommand(f"not done after {seconds:.0f} s: {' '.join(text)}", printed) from None
-    printed = result.stdout.decode()
-    if result.returncode != 0:
-        said = (result.stderr or b"")[-MOST_MESSAGES:].decode(errors="replace")
-        raise FailedCommand(f"failed ({result.returncode}): {' '.join(text)}\n{said}".rstrip(), printed)
+    with subprocess.Popen(text, stdout=subprocess.PIPE, stderr=messages, cwd=ROOT) as process:
+        try:
+            output, said = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            printed = (error.stdout or b"").decode(errors="replace")
+            raise FailedCommand(f"not done after {seconds:.0f} s: {' '.join(text)}", printed) from None
+        except BaseException:
+            end(process)
+            raise
+    printed = output.decode()
+    if process.returncode != 0:
+        why = (said or b"")[-MOST_MESSAGES:].decode(errors="replace")
+        raise FailedCommand(f"failed ({process.returncode}): {' '.join(text)}\n{why}".rstrip(), printed)
     return printed
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Asks it to end first: launch/ranks then ends its ranks, too."""
+    process.terminate()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=MOST_ENDING)
+    finally:
+        process.kill()
+
+
+def end_on_sigterm() -> None:
+    """From now on SIGTERM ends this program as an error does, so that it removes its files, and ends what it has started."""
+
+    def exit_with_children(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        for process in children_by_parent().get(os.getpid(), []):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, exit_with_children)
 
 
 def machine_peak(program: Path, threads: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
+from measuring import end_on_sigterm
 from peer import print_line
 from plain_t5 import SIZES, EncoderDecoder, Trainer, random_batch
 
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4, help="of each rank")
     parser.add_argument("--steps", type=int, default=4)
     options = parser.parse_args()
+    end_on_sigterm()
     with tempfile.TemporaryDirectory() as folder:
         arguments = (options.ranks, f"{folder}/meeting", options.rows, options.steps)
         multiprocessing.spawn(run, arguments, nprocs=options.ranks)  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import errno
 import json
 import os
 import platform
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from measuring import HERE, ROOT, Watch, first_line, machine_peak, say
+from measuring import HERE, ROOT, Watch, end_on_sigterm, first_line, machine_peak, say
 
 FLOPS_TOLERANCE: Final = 0.01
 PEAK_DRIFT: Final = 0.15
@@ -70,6 +71,17 @@ def add_lock_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
 
 
+def begin(name: str, results: Path) -> None:
+    """Before anything is measured: SIGTERM ends the program as an error does, and the folder of the results can be written."""
+    end_on_sigterm()
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        if not os.access(results, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        sys.exit(f"{name}: results cannot be written to {results}: {error.strerror} (--results names another folder)")
+
+
 def run_benchmark(
     name: str,
     options: argparse.Namespace,
@@ -77,11 +89,16 @@ def run_benchmark(
     report: Callable[[dict[str, Any]], str],
 ) -> dict[str, Any]:
     """Measures, writes the result and prints its report; ends the program with a message where that fails."""
+    begin(name, options.results)
     try:
         result = measure(options)
     except (OSError, RuntimeError) as error:
         sys.exit(f"{name}: {error}")
-    path = write_result(result, name, options.results)
+    try:
+        path = write_result(result, name, options.results)
+    except OSError as error:
+        print(report(result), flush=True)
+        sys.exit(f"{name}: the result could not be written: {error}")
     print(report(result))
     say(f"written to {path}")
     return result
