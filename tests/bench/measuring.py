@@ -22,6 +22,13 @@ ROOT: Final = HERE.parent.parent
 MOST_PEER_SPREAD: Final = 0.15  # Beyond it the median of a few pairs says little.
 MOST_MESSAGES: Final = 2000  # bytes of a command's messages that an error has
 MOST_ENDING: Final = 30.0  # seconds that a program may take to end when asked to
+# The environment in which glibc keeps what PyTorch frees, in huge pages; few users set it.
+MEMORY_IS_KEPT: Final = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "THP_MEM_ALLOC_ENABLE": "1",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
 
