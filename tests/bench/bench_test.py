@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import io
 import json
 import os
 import signal
@@ -130,6 +133,14 @@ class Times(unittest.TestCase):
         share = {"seconds_of_a_save": 1.0}
         self.assertIn(", void)", checkpoint.report({"machine": "x", "date": "now", "bytes": 1, "tensors": 1, "foreign_share": 0.5,
                                                     "training": share, "compared": defaultdict(lambda: defaultdict(lambda: 1.0))}))
+
+    def test_less_than_one_turn_is_refused(self) -> None:
+        parser = argparse.ArgumentParser()
+        reporting.add_pairs_option(parser, 7)
+        self.assertEqual(parser.parse_args(["--pairs", "1"]).pairs, 1)
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaisesRegex(SystemExit, "2"):
+            parser.parse_args(["--pairs", "0"])
+        self.assertIn("argument --pairs: 0 is not at least 1", said.getvalue())
 
     def test_a_run_is_not_lost_where_its_result_cannot_be_written(self) -> None:
         with tempfile.TemporaryDirectory() as scratch:
@@ -283,6 +294,14 @@ class Data(unittest.TestCase):
             texts = [text for file in files for text in corpus.documents_of(Path(file["path"]))]
             self.assertEqual(texts, list(self.DOCUMENTS[: len(texts)]))
             self.assertEqual(sum(len(text) for text in texts), sum(file["bytes"] for file in files))
+
+    def test_documents_that_fill_no_file_are_an_error(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "texts.jsonl"
+            for texts in (self.DOCUMENTS, ()):
+                source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+                with self.assertRaisesRegex(RuntimeError, "fill no file of 1000000 bytes"):
+                    corpus.make_corpus([source], Path(folder), 1_000_000, 1)
 
     def test_rates_are_of_each_kind_of_file(self) -> None:
         files = [{"kind": "real", "bytes": 4e6}, {"kind": "real", "bytes": 4e6}, {"kind": "recombined", "bytes": 4e6}]

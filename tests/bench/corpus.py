@@ -113,8 +113,10 @@ def write_files(documents: Iterable[str], folder: Path, kind: str, size: int, mo
 def make_corpus(sources: list[Path], folder: Path, size: int, recombined: int) -> dict[str, Any]:
     documents = [document for path in sources for document in documents_of(path)]
     random.Random(0).shuffle(documents)
-    new_words = share_of_new_words(documents)
     folder.mkdir(parents=True, exist_ok=True)
     files = write_files(documents, folder, "real", size, None)
+    if not files:
+        raise RuntimeError(f"all documents together fill no file of {size} bytes; take more documents or smaller files")
+    new_words = share_of_new_words(documents)
     files += write_files(Recombiner(documents, new_words).documents(), folder, "recombined", size, recombined)
     return {"new_words": new_words, "files": files}

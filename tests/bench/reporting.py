@@ -53,8 +53,16 @@ def benchmark_parser(description: str | None, programs: Sequence[str], peer: str
     return parser
 
 
+def at_least_one(text: str) -> int:
+    """A number on the command line of something without which nothing is measured."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
 def add_pairs_option(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--pairs", type=int, default=default, help="turns of the program, and of the peer")
+    parser.add_argument("--pairs", type=at_least_one, default=default, help="turns of the program, and of the peer")
 
 
 def add_threads_option(parser: argparse.ArgumentParser) -> None:
