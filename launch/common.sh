@@ -1,7 +1,11 @@
 # Functions of the scripts in launch/: messages, packages, machine limits, configure and build.
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced with the repository root as working directory and `set -euo pipefail`.
+# Sourced by its real path, with `set -euo pipefail`. Changes to the repository root; CALLER is the directory before.
+
+readonly CALLER=$PWD
+unset CDPATH  # which `cd` would look in first
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit
 
 # Numbers and messages of other programs are read below.
 export LC_ALL=C.UTF-8
@@ -21,10 +25,10 @@ stop() {
   exit "$code"
 }
 
-# print_help: prints the comment at the head of the script, which has changed its directory once since it was called.
-print_help() { (cd "$OLDPWD" && sed -n '2,/^# SPDX/{/^# SPDX/!s/^# //p}' "$0"); }
+# print_help: prints the comment at the head of the script.
+print_help() { (cd "$CALLER" && sed -n '2,/^# SPDX/{/^# SPDX/!s/^# //p}' "$0"); }
 
-# callers PATH: prints a path of the caller, who was in the directory CALLER, as an absolute one.
+# callers PATH: prints a path of the caller as an absolute one.
 callers() { (cd "$CALLER" && realpath -m -- "$1"); }
 
 # show_end FILE: the last lines of a log.

@@ -19,7 +19,7 @@ ranks_end() {
   PATH=$place:$PATH expect "$1" "$2" "$SOURCE/launch/ranks" 2 true
 }
 
-readonly OTHER_HOST='sleep 1000 &' RANK='OMPI_COMM_WORLD_RANK=0 sleep 2 &' WAITS="read -r line <>$SCRATCH/silence"
+readonly OTHER_HOST='sleep 1000 &' RANK='OMPI_COMM_WORLD_RANK=0 sleep 2 &' WAITS="read -r line <>'$SCRATCH/silence'"
 readonly KILLED='all ranks of this host have ended, but mpirun has not'
 ranks_end 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
 # The connection to another host was lost.
@@ -62,7 +62,7 @@ ends_here() { PATH=$SCRATCH/path:$PATH CXX=true ends "$@"; }
 
 readonly REPOSITORY=$SCRATCH/repository
 mkdir -p "$REPOSITORY/build/src/cli" "$SCRATCH/elsewhere"
-cp -r "$SOURCE/launch" "$REPOSITORY"
+cp -r "$SOURCE/launch" "$SOURCE/.ci" "$REPOSITORY"
 stand_in apt-get <<<'exit 0'
 # Compiles for ever where SCRATCH/compiles is.
 stand_in ninja <<END
@@ -150,7 +150,8 @@ is_asked_early() {
 is_stopped_at_once() {
   local started code=0
   stand_in mpirun <<END
-exec env --default-signal=USR1 bash -c 'trap "touch $SCRATCH/asked" USR1; trap "exit 1" TERM; touch $SCRATCH/waits; while :; do sleep 0.1; done'
+cd "$SCRATCH"
+exec env --default-signal=USR1 bash -c 'trap "touch asked" USR1; trap "exit 1" TERM; touch waits; while :; do sleep 0.1; done'
 END
   PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null &
   started=$!
@@ -170,6 +171,24 @@ builds_where_the_caller_says() {
   if [[ ! -s relative/results/fast.xml ]]; then fail "the tests are not in the caller's folder"; fi
   ends_here 0 "$REPOSITORY/launch/test"
   if [[ ! -s $REPOSITORY/build-test/results/fast.xml ]]; then fail "the tests are not in build-test"; fi
+  cd "$SOURCE"
+}
+
+# Through a symbolic link, and with a CDPATH in which another folder is called launch.
+finds_its_repository() {
+  mkdir -p "$SCRATCH/other/launch" "$SCRATCH/links"
+  ln -s "$REPOSITORY/launch/test" "$REPOSITORY/.ci/run" "$SCRATCH/links"
+  cd "$REPOSITORY"
+  ends_here 0 env CDPATH="$SCRATCH/other" launch/test
+  ends_here 0 env CDPATH="$SCRATCH/other" .ci/run
+  ends_here 0 env CDPATH="$SCRATCH/other" launch/test --help
+  prints 'builds with warnings as errors and runs every test'
+  cd "$SCRATCH/links"
+  ends_here 0 ./run
+  ends_here 0 ./test relative
+  if [[ ! -s relative/results/fast.xml ]]; then fail "the tests are not in the caller's folder"; fi
+  ends_here 0 ./test --help
+  prints 'builds with warnings as errors and runs every test'
   cd "$SOURCE"
 }
 
@@ -230,6 +249,7 @@ opens_enough_files
 is_asked_early
 is_stopped_at_once
 builds_where_the_caller_says
+finds_its_repository
 ends_all endless INT 130
 ends_all endless TERM 143
 ends_all compiles TERM 143
