@@ -7,12 +7,15 @@ set -euo pipefail
 readonly SOURCE=$1 PROGRAM=$2 GLUE=$1/tests/tasks/sample
 # shellcheck source=tests/launch/common.sh
 source "$SOURCE/tests/launch/common.sh"
-export LC_ALL=C.UTF-8 SYNTRA=$PROGRAM SYNTRA_RUNS=$SCRATCH/runs
+# Paths are those of the caller, whom the script finds in another folder than its own.
+cd "$SCRATCH"
+ln -s "$PROGRAM" program
+export LC_ALL=C.UTF-8 SYNTRA=./program SYNTRA_RUNS=runs
 
 # demo CODE ARGUMENT...
 demo() { ends "$1" "$SOURCE/launch/finetune_demo" "${@:2}"; }
 
-readonly TINY=(--set train.steps=2 --set optimizer.schedule.warmup_steps=1 --set evaluation.batches=1 --set model.width=16
+readonly TINY=(--set train.steps=2 --set train.seed=3 --set optimizer.schedule.warmup_steps=1 --set evaluation.batches=1 --set model.width=16
   --set model.feed_forward.width=32 --set model.mixer.attention.head_size=8 --set model.cross_attention.head_size=8)
 
 explains_itself() { (cd "$SOURCE/launch" && expect 0 'launch/finetune_demo GLUE_DIRECTORY' ./finetune_demo --help); }
@@ -22,6 +25,12 @@ says_what_is_wrong() {
   prints 'error: which GLUE?'
   demo 2 "$GLUE" --seeds none
   prints 'error: --seeds none: must be a number'
+  demo 2 "$GLUE" --mixers ''
+  prints 'error: --mixers and --tasks need at least one name each'
+  demo 2 "$GLUE" --tasks ''
+  prints 'error: --mixers and --tasks need at least one name each'
+  demo 2 "$GLUE" --mixers transformer,,random
+  prints 'error: no mixer ""'
   demo 2 "$GLUE" --mixers transformer,convolution
   prints 'error: no mixer "convolution"'
   demo 2 "$GLUE" --tasks sst3
@@ -39,15 +48,18 @@ makes_a_table() {
   demo 0 "$GLUE" --seeds 2 --mixers random_dot --tasks sst2 "${TINY[@]}"
   prints '[3/3]' '| mixer | sst2 from scratch | sst2 pretrained |' '| majority class | 33.3 |' '| random_dot | 0.0±0.0 | 0.0±0.0 |'
   local run
-  for run in scratch scratch/seed-1 pretrained/seed-2; do
+  for run in scratch scratch/seed-3 pretrained/seed-4; do
     grep -q "\"run\": \"random_dot/sst2/$run\", \"results\": {" "$SYNTRA_RUNS/results.json" || fail "no results of $run"
   done
 }
 
 keeps_what_is_done() {
+  mkdir "$SYNTRA_RUNS/random_dot/sst2/scratch/seed-5"
+  echo '{}' >"$SYNTRA_RUNS/random_dot/sst2/scratch/seed-5/results.json"
   demo 0 "$GLUE" --seeds 2 --mixers random_dot --tasks sst2 "${TINY[@]}"
   prints '| random_dot | 0.0±0.0 | 0.0±0.0 |'
   if [[ $output == *'[3/3]'* ]]; then fail "it trained again:"$'\n'"$output"; fi
+  if grep 'seed-5' "$SYNTRA_RUNS/results.json"; then fail "a seed of another start is among the results"; fi
   # The runs of two seeds are no run of one.
   demo 0 "$GLUE" --seeds 1 --mixers random_dot --tasks sst2 "${TINY[@]}"
   prints '[3/3]' '| random_dot | 0.0 | 0.0 |'
@@ -65,7 +77,7 @@ stops_on_request() {
   wait "$demo" || ended=$?
   output=$(cat "$SCRATCH/stopped")
   if ((ended != 75)); then fail "stopped with $ended:"$'\n'"$output"; fi
-  prints "Stopped; what was trained is saved in $SYNTRA_RUNS"
+  prints "Stopped; what was trained is saved in $SCRATCH/$SYNTRA_RUNS"
   grep -q 'stopped on request' "$place.out" || fail "the program was not asked to stop"
 }
 
