@@ -225,7 +225,7 @@ END
 directory=runs/quickstart
 for word; do if [[ \$word == train.directory=* ]]; then directory=\${word#*=}; fi; done
 case \$1 in
-  config) printf 'data {\n  directory: "glue"\n}\ntrain {\n  directory: "%s"\n}\n' "\$directory" ;;
+  config) printf '%s\n' "\${@:4}" >"$SCRATCH/words"; printf 'data {\n  directory: "glue"\n}\ntrain {\n  directory: "%s"\n}\n' "\$directory" ;;
   pretrain) echo 'the run is done' ;;
   report) echo "report of \$2" ;;
   generate) echo "no text from \$3" >&2; exit "\$(cat "$SCRATCH/generated")" ;;
@@ -237,6 +237,17 @@ END
   prints 'report of runs/quickstart'
   ends_here 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart" --set train.directory=runs/other
   prints 'report of runs/other' "go on: launch/quickstart '--set' 'train.directory=runs/other' --set train.steps="
+  # The caller's files; those of the repository keep their names.
+  cd "$SCRATCH/elsewhere"
+  touch mine.textproto 'mine too' train.steps=5
+  ends_here 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart" mine.textproto --config 'mine too' --config=mine.textproto \
+    --set train.steps=5 --set=train.steps=5 configs/mine.textproto
+  output=$(paste -sd '|' "$SCRATCH/words")
+  local here=$SCRATCH/elsewhere
+  if [[ $output != "$here/mine.textproto|--config|$here/mine too|--config=$here/mine.textproto|--set|train.steps=5|--set=train.steps=5|configs/"* ]]; then
+    fail "the program was given $output"
+  fi
+  cd "$SOURCE"
   echo 5 >"$SCRATCH/generated"
   ends_here 5 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
   prints 'no text from runs/quickstart' 'error: runs/quickstart is trained, but "build/src/cli/syntra generate' 'ended with code 5'
