@@ -31,6 +31,21 @@ print_help() { (cd "$CALLER" && sed -n '2,/^# SPDX/{/^# SPDX/!s/^# //p}' "$0"); 
 # callers PATH: prints a path of the caller as an absolute one.
 callers() { (cd "$CALLER" && realpath -m -- "$1"); }
 
+# make_folders DIRECTORY...: there may be some already.
+make_folders() {
+  local folder
+  for folder in "$@"; do
+    if ! mkdir -p -- "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
+      stop $LACKS_RESOURCES "$(realpath -m -- "$folder") cannot be written"
+    fi
+  done
+}
+
+# source_commit: prints the commit of this checkout, which may be another user's.
+source_commit() {
+  git -c safe.directory="$PWD" describe --always --abbrev=40 --dirty=', changed' --exclude='*' 2>/dev/null || echo unknown
+}
+
 # show_end FILE: the last lines of a log.
 show_end() {
   say "--- last lines of $1" >&2
@@ -203,7 +218,7 @@ build() {
   local directory=$1 targets
   read -ra targets <<<"$2"
   shift 2
-  mkdir -p "$directory"
+  make_folders "$directory"
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
   if [[ ! $jobs =~ ^[1-9][0-9]*$ ]]; then stop $USAGE "SYNTRA_JOBS is a number of compilers, not $jobs"; fi
   check_tools

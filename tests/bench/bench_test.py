@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,12 @@ with tempfile.TemporaryDirectory(dir=sys.argv[1]):
                 self.assertEqual(process.communicate(timeout=50)[1], "")
             self.assertEqual(process.returncode, 128 + signal.SIGTERM)
             self.assertEqual(os.listdir(folder), [])
+
+    def test_the_commit_of_another_users_checkout_is_known(self) -> None:
+        if not (measuring.ROOT / ".git").exists() or not shutil.which("git"):
+            self.skipTest("this is no checkout")
+        with mock.patch.dict(os.environ, GIT_TEST_ASSUME_DIFFERENT_OWNER="1"):
+            self.assertRegex(reporting.versions(Path("/nowhere"), None)["commit"], "[0-9a-f]{7}")
 
     def test_results_are_named_after_machine_and_date(self) -> None:
         result = {"machine": "NVIDIA H200 (x)", "date": "2026-01-02T03:04:05Z"}

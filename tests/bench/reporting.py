@@ -135,7 +135,7 @@ def versions(syntra: Path, python: Path | None) -> dict[str, str]:
     """`python`: the peer's, if there is a peer."""
     found = {
         "syntra": first_line(syntra, "--version"),
-        "commit": first_line("git", "describe", "--always", "--dirty"),
+        "commit": first_line("git", "-c", f"safe.directory={ROOT}", "describe", "--always", "--dirty")  # of another user's checkout, too,
     }
     if python is not None:
         found |= {"python": first_line(python, "--version"), "torch": first_line(python, "-c", TORCH_VERSION)}

@@ -109,6 +109,26 @@ refuses_what_cannot_be_at_once() {
   if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
 }
 
+# Even root cannot make folders there.
+says_what_cannot_be_written() {
+  ends_here 4 "$REPOSITORY/launch/test" /proc/build
+  prints 'error: /proc/build cannot be written'
+  mv "$REPOSITORY/build" "$SCRATCH/build"
+  ln -s /proc/build "$REPOSITORY/build"
+  ends_here 4 "$REPOSITORY/launch/quickstart"
+  prints 'error: /proc/build cannot be written'
+  rm "$REPOSITORY/build"
+  mv "$SCRATCH/build" "$REPOSITORY/build"
+}
+
+# knows_its_commit: git asks whose files these are.
+knows_its_commit() {
+  if [[ ! -e $SOURCE/.git ]] || ! command -v git >/dev/null; then return; fi
+  # shellcheck source=launch/common.sh
+  output=$(source "$SOURCE/launch/common.sh" && GIT_TEST_ASSUME_DIFFERENT_OWNER=1 source_commit)
+  if [[ ! $output =~ ^[0-9a-f]{40} ]]; then fail "its commit is $output"; fi
+}
+
 # Without standard output and errors Open MPI's mpirun never ends, and takes more and more memory.
 gives_mpirun_what_it_writes_to() {
   stand_in mpirun <<END
@@ -255,6 +275,8 @@ END
 }
 
 refuses_what_cannot_be_at_once
+says_what_cannot_be_written
+knows_its_commit
 gives_mpirun_what_it_writes_to
 opens_enough_files
 is_asked_early
