@@ -58,7 +58,7 @@ std::vector<const CLI::App*> InnerCommands(const CLI::App& app) {
 
 // "--config FILE ...".
 std::string Usage(const CLI::Option& option) {
-  const std::string value = ValueOf(option);
+  const std::string value = OptionValue(option);
   return option.get_name(option.get_positional(), true) + (value.empty() ? "" : " " + value);
 }
 

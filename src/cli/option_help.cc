@@ -18,7 +18,7 @@ struct ValueType {
   std::string allowed;  // "{srun,mpirun}", "INT in [1 - 100]"
 };
 
-ValueType TypeOf(const CLI::Option& option) {
+ValueType TypeOfValue(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t colon = std::min(type.find(':'), type.size());
   return {type.substr(0, colon), colon < type.size() ? type.substr(colon + 1) : ""};
@@ -27,7 +27,7 @@ ValueType TypeOf(const CLI::Option& option) {
 // "1 to 100", of "INT in [1 - 100]".
 std::string AllowedRange(const CLI::Option& option) {
   static const std::regex range(R"(\w+ in \[(.+) - (.+)\])");
-  const std::string allowed = TypeOf(option).allowed;
+  const std::string allowed = TypeOfValue(option).allowed;
   std::smatch found;
   if (!std::regex_match(allowed, found, range)) return "";
   return fmt::format("{} to {}", found.str(1), found.str(2));
@@ -38,7 +38,7 @@ bool IsList(const CLI::Option& option) { return option.get_items_expected_max() 
 class Format : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string value = ValueOf(*option);
+    const std::string value = OptionValue(*option);
     return (value.empty() ? "" : " " + value) + (option->get_required() ? " REQUIRED" : "");
   }
 
@@ -49,9 +49,9 @@ class Format : public CLI::Formatter {
 
 }  // namespace
 
-std::string ValueOf(const CLI::Option& option) {
+std::string OptionValue(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
-  const ValueType type = TypeOf(option);
+  const ValueType type = TypeOfValue(option);
   const bool is_choice = type.allowed.starts_with('{');
   return (is_choice ? type.allowed : type.name) + (IsList(option) ? " ..." : "");
 }

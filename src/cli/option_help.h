@@ -15,7 +15,7 @@ class Option;
 namespace syntra {
 
 // What follows the option's name: "INT", "{srun,mpirun}", "FILE ..."; empty for a flag.
-std::string ValueOf(const CLI::Option& option);
+std::string OptionValue(const CLI::Option& option);
 
 // The option's description, then its range, its default and what it excludes, in parentheses.
 std::string MeaningOf(const CLI::Option& option);

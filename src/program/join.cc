@@ -100,8 +100,7 @@ void ProgramBuilder::RemoveInstructions(const std::set<size_t>& removed) {
   for (size_t i = 0; i < instructions.size(); ++i) {
     if (removed.contains(i)) continue;
     region_of_instruction_[kept] = region_of_instruction_[i];
-    if (kept != i) instructions[kept] = std::move(instructions[i]);
-    ++kept;
+    std::swap(instructions[kept++], instructions[i]);
   }
   instructions.resize(kept);
   region_of_instruction_.resize(kept);

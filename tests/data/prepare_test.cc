@@ -336,7 +336,7 @@ TEST(Prepare, ACorpusWithoutDocumentsFails) {
   WriteScratch(corpus / "c-00000-of-00001.json.gz", Gzip(""));
   EXPECT_EQ(DataErrorOf([&] { PrepareCorpus(OptionsFor(corpus), T5()); }),
             "data.train: no document in " + (corpus / "c-00000-of-00001.json.gz").string());
-  WriteScratch(corpus / "c-00001-of-00001.json.gz", Gzip(""));
+  WriteScratch(corpus / "c-more.json.gz", Gzip(""));
   EXPECT_TRUE(DataErrorOf([&] {
                 PrepareCorpus(OptionsFor(corpus), T5());
               }).ends_with("c-00000-of-00001.json.gz and 1 other file"));
