@@ -32,9 +32,9 @@ void FailNoRun(const Path& directory, const std::string& missing) {
                       : "it holds those of several: " + JoinFirst(inside, 4));
 }
 
-const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name) {
+const Curve& CurveNamed(const std::map<std::string, Curve>& curves, std::string_view name) {
   static const Curve kNone;
-  const auto it = curves.find(name);
+  const auto it = curves.find(std::string(name));
   return it == curves.end() ? kNone : it->second;
 }
 

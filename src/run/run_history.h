@@ -43,7 +43,7 @@ struct RunHistory {
 };
 
 // The curve of this name in RunHistory::metrics or curves; empty if there is none.
-const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name);
+const Curve& CurveNamed(const std::map<std::string, Curve>& curves, std::string_view name);
 
 // Reads the history of a run that may go on meanwhile.
 class HistoryReader {
