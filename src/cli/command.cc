@@ -12,6 +12,10 @@ std::string FullName(const CLI::App& app) {
   return app.get_parent() ? FullName(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
+std::vector<const CLI::App*> InnerCommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
 CLI::Option* Repeatable(CLI::Option* option) {
   return option->description(option->get_description() + "; may be repeated")
       ->expected(1)
@@ -27,8 +31,7 @@ Action SetUpParts(CLI::App& app, const std::vector<Command>& parts) {
     const std::string name = FullName(*inner);
     if (part.example) inner->footer("Example:\n  " + name + " " + part.example);
     Action action = part.set_up(*inner);
-    const auto any = [](const CLI::App*) { return true; };
-    const bool is_choice = !inner->get_subcommands(any).empty();
+    const bool is_choice = !InnerCommands(*inner).empty();
     if (!is_choice && part.run_by == RunBy::kRankZero) {
       action = [name, action] { return OnRankZero(name, action); };
     }

@@ -38,6 +38,9 @@ struct Command {
 // "syntra config show".
 std::string FullName(const CLI::App& app);
 
+// The commands within `app`, in the order in which they were added.
+std::vector<const CLI::App*> InnerCommands(const CLI::App& app);
+
 // Lets an option of a list be given several times, each time with one value: more would swallow the
 // arguments that follow. Its help says so.
 CLI::Option* Repeatable(CLI::Option* option);

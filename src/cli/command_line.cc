@@ -40,7 +40,7 @@ std::vector<std::string> KnownNames(const CLI::App& app, bool options) {
       for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     }
   } else {
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command : InnerCommands(app)) {
       names.push_back(command->get_name());
     }
   }

@@ -109,7 +109,7 @@ class Walk {
     if (awaiting_) return Values(*app_, *awaiting_, text);
     if (text.starts_with('-')) return Options(text);
     std::vector<Choice> choices;
-    for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command : InnerCommands(*app_)) {
       choices.push_back({command->get_name(), command->get_description()});
     }
     if (const CLI::Option* argument = Argument()) {
@@ -120,7 +120,7 @@ class Walk {
 
  private:
   const CLI::App* Command(const std::string& word) const {
-    for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command : InnerCommands(*app_)) {
       if (command->get_name() == word) return command;
     }
     return nullptr;

@@ -52,10 +52,6 @@ std::string Roff(const std::string& text) {
   return out;
 }
 
-std::vector<const CLI::App*> InnerCommands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
 // "--config FILE ...".
 std::string Usage(const CLI::Option& option) {
   const std::string value = OptionValue(option);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/command.h"
 
 namespace syntra {
 namespace {
@@ -70,8 +71,7 @@ std::string MeaningOf(const CLI::Option& option) {
 }
 
 std::string ArgumentsOf(const CLI::App& app) {
-  const bool has_commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
-  std::string text = has_commands ? "COMMAND [OPTIONS]" : "[OPTIONS]";
+  std::string text = InnerCommands(app).empty() ? "[OPTIONS]" : "COMMAND [OPTIONS]";
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) continue;
     const std::string name = option->get_name(true) + (IsList(*option) ? "..." : "");
