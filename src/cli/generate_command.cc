@@ -45,10 +45,7 @@ class LineFiller {
  public:
   // `task`: whose inputs the lines give, and whose answers are raw; or null.
   LineFiller(const LoadedModel& model, const Task* task, bool raw)
-      : tokenizer_(*model.tokenizer),
-        reader_(model, task),
-        is_input_(task != nullptr),
-        raw_(raw || task) {}
+      : tokenizer_(*model.tokenizer), reader_(model, task), raw_(raw || task) {}
 
   // One answer for each line, on all ranks. A line that asks for nothing is its own text; a bad one
   // is reported.
@@ -99,7 +96,7 @@ class LineFiller {
  private:
   // The beginning of a text, and the input of a task, may be empty.
   bool IsWhole(const std::string& line) const {
-    if (reader_.goes_on() || is_input_) return false;
+    if (reader_.goes_on() || reader_.task_lines()) return false;
     return line.empty() || (!raw_ && tokenizer_.FindSentinels(line).empty());
   }
 
@@ -111,7 +108,6 @@ class LineFiller {
 
   const Tokenizer& tokenizer_;
   RequestReader reader_;
-  const bool is_input_;  // whether a line is the input of a task
   const bool raw_;
   bool has_whole_ = false, has_gaps_ = false;  // of the lines so far
 };
