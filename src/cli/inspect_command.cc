@@ -29,9 +29,7 @@ std::string MadeBy(const Program& program, const Allocation& allocation) {
   const Instruction& instruction = program.instructions[allocation.first];
   std::string text = instruction.op->name;
   for (const Value input : instruction.inputs) {
-    if (input && program.info(input).kind == ValueKind::kParameter) {
-      text += ' ' + program.info(input).name;
-    }
+    if (program.IsParameter(input)) text += ' ' + program.info(input).name;
   }
   return text;
 }

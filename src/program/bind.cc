@@ -33,16 +33,12 @@ size_t EndOfUpdates(const Program& program, size_t first) {
   return end;
 }
 
-bool IsParameter(const Program& program, Value value) {
-  return value && program.info(value).kind == ValueKind::kParameter;
-}
-
 // Whether all numbers that an op reads, but for its first input, are parameters.
 bool WeightsAreParameters(const Program& program, const Instruction& instruction) {
   const auto is_fixed = [&](Value input) {
-    return !input || !IsFloat(program.info(input).type.dtype) || IsParameter(program, input);
+    return !input || !IsFloat(program.info(input).type.dtype) || program.IsParameter(input);
   };
-  return instruction.inputs.size() > 1 && IsParameter(program, instruction.inputs[1]) &&
+  return instruction.inputs.size() > 1 && program.IsParameter(instruction.inputs[1]) &&
          std::ranges::all_of(instruction.inputs | std::views::drop(1), is_fixed);
 }
 
@@ -61,12 +57,12 @@ OpCall StoredCall(const Program& program, const Instruction& instruction,
   store(call.outputs, instruction.outputs);
   const bool reads_copies = forms.rounded && backend.RoundsParameters(*instruction.op, call);
   for (size_t i = 0; reads_copies && i < call.inputs.size(); ++i) {
-    if (!IsParameter(program, instruction.inputs[i])) continue;
+    if (!program.IsParameter(instruction.inputs[i])) continue;
     call.inputs[i].dtype = DType::kBF16;
     copies->read.insert(i);
   }
   if (WeightsAreParameters(program, instruction)) call.packed_weights = forms.packed;
-  if (forms.rounded && instruction.op->updates && IsParameter(program, instruction.outputs[0])) {
+  if (forms.rounded && instruction.op->updates && program.IsParameter(instruction.outputs[0])) {
     call.outputs.push_back({DType::kBF16, call.outputs[0].shape});
     copies->written = true;
   }

@@ -36,7 +36,7 @@ size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t en
 size_t FirstReader(const Program& program, const ElementRange& range) {
   for (size_t i = 0; i < program.backward_begin; ++i) {
     for (const Value input : program.instructions[i].inputs) {
-      if (!input || program.info(input).kind != ValueKind::kParameter) continue;
+      if (!program.IsParameter(input)) continue;
       const int64_t begin = program.info(input).offset;
       if (range.And({begin, begin + program.info(input).type.shape.size()}).size() > 0) return i;
     }

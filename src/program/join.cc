@@ -38,9 +38,7 @@ std::vector<bool> ReadAsColumns(const Program& program) {
 // The op that could do this call together with others; null: there is none.
 const char* JointOp(const Program& program, const Instruction& call,
                     const std::vector<bool>& columns) {
-  const auto is_parameter = [&](Value v) {
-    return v && program.info(v).kind == ValueKind::kParameter;
-  };
+  const auto is_parameter = [&](Value v) { return program.IsParameter(v); };
   const auto is_columns = [&](Value v) {
     return v && columns[v.id] && program.info(v).type.shape[-1] % 8 == 0;
   };

@@ -48,6 +48,7 @@ struct Program {
   double recomputed_flops = 0;           // of what the backward half computes again
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
+  bool IsParameter(Value value) const { return value && info(value).kind == ValueKind::kParameter; }
 };
 
 // One line per instruction, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)
