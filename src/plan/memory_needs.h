@@ -20,7 +20,7 @@ inline double RoundedBytes(int64_t elements) {
 }
 
 // What a process of the program takes beside its plan, for libraries and their buffers, threads and
-// the data that it reads: 42 to 58 MiB in eighteen runs on Debian 12.
+// the data that it reads: 42 to 58 MiB where it was measured, on Debian 12.
 inline constexpr double kProcessBytes = 60 << 20;
 
 // In bytes; of several ranks that share the optimizer's state, of the one with most of it.
