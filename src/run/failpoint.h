@@ -7,6 +7,7 @@
 //   nan_batch      the same, in the step that trains on the batch of that number, counted from 1
 //   wrong_parameter
 //                  the rank's first parameter is 1 before the step
+//   wrong_start    the same, as the run starts or continues after STEP
 //   slow_rank      the rank takes 0.1 s longer for its gradients
 //   slow_saving    the rank's thread that writes the checkpoint of STEP beside training takes 12 s
 //                  longer

@@ -203,7 +203,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
     FinishGathers();
     replica_.RedrawParameters(config_.train().seed(), step);
   }
-  if (At("wrong_parameter", step)) Spoil(replica_.values({0, 1}), 1);
+  if (At("wrong_parameter", step)) SpoilParameter();
   const int64_t number = batches.front().first_example / partition_.batch_size;
   spoils_ = At("gradient_nan", step) || At("nan_batch", number);
   if (trace) {
@@ -267,6 +267,8 @@ void StepRunner::Share(const RankNote& note, double compute_seconds, StepResult*
 bool StepRunner::At(const char* failpoint, int64_t step) const {
   return Failpoint(failpoint, step + 1, ranks_.rank(), ranks_.size());
 }
+
+void StepRunner::SpoilParameter() { Spoil(replica_.values({0, 1}), 1); }
 
 // Each rank looks where it has the sums.
 std::string StepRunner::FirstBadGradient() {

@@ -46,6 +46,8 @@ class StepRunner {
   // `replica` is that of this rank; its plan is for as many ranks as `ranks` has.
   StepRunner(Replica& replica, Communicator& ranks);
 
+  // For tests: this rank's first parameter becomes 1.
+  void SpoilParameter();
   // Steps that the optimizer had made before the run's first one; 0 unless set.
   void SetOptimizerStepsBefore(int64_t steps) { optimizer_steps_before_ = steps; }
   // This rank's micro-batches of a batch, whose number is that of the step unless the run rolled

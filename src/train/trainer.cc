@@ -130,6 +130,9 @@ void Trainer::StartOrContinue() {
     }
   }
   run_.initial.reset();
+  if (Failpoint("wrong_start", state_->step, run_.ranks.rank(), run_.ranks.size())) {
+    state_->runner.SpoilParameter();
+  }
   // All ranks have read a checkpoint; rank 0 alone writes those of a state that is not shared.
   if (!run_.is_chief() && state_->replica.plan().shards() == 1) {
     state_->replica.ReleaseHostTensors();

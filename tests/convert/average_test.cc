@@ -62,6 +62,8 @@ TEST_F(Averaging, AMeanNeedsThatManyEqualModels) {
   EXPECT_THAT(complaint(Golden("t5_v1_0"), 2, ExitCode::kConfig), HasSubstr("0 checkpoints"));
   SaveSample(run, SampleModel(TrialMixers().at("random")), 1, 8);
   EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint), HasSubstr("their models"));
+  SaveSample(run, SampleModel(""), 1, 8, Golden("..") / "checkpoint/version_1/tiny.model");
+  EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint), HasSubstr("or their tokenizers differ"));
   SaveSample(run, SampleModel(""), 1, 8);
   std::filesystem::resize_file(run / kCheckpointsFolder / StepName(7) / kManifestName, 100);
   EXPECT_THAT(complaint(run, 2, ExitCode::kCheckpoint), HasSubstr(StepName(7)));

@@ -25,7 +25,8 @@ inline ModelConfig SampleModel(const std::string& mixer) {
 // Rows of tokens that have no text of their own (special pieces, sentinels, none at all) are small,
 // so that greedy outputs are texts. `sharpness`: a factor on matrices of projections.
 inline void SaveSample(const Path& run, const ModelConfig& model, float sharpness = 1,
-                       int64_t step = 7) {
+                       int64_t step = 7,
+                       const Path& tokenizer_file = Golden("t5_v1_0") / "spiece.model") {
   Config config;
   *config.mutable_model() = model;
   config.mutable_data()->set_extra_ids(12);
@@ -33,7 +34,7 @@ inline void SaveSample(const Path& run, const ModelConfig& model, float sharpnes
   config.mutable_data()->set_pack(false);  // some mixers cannot have packed rows
   const std::vector<DataConfig::Objective> objectives = ArchitectureOf(model).objectives();
   if (!objectives.empty()) config.mutable_data()->set_objective(objectives.front());
-  const std::string tokenizer = ReadWholeFile(Golden("t5_v1_0") / "spiece.model");
+  const std::string tokenizer = ReadWholeFile(tokenizer_file);
   const ParameterStore parameters = DeclareParameters(Model(model));
   std::deque<std::vector<float>> values;
   std::vector<TensorRecord> records;

@@ -134,6 +134,23 @@ TEST_F(Fault, NoWrongReplicaIsTheLastCheckpoint) {
   EXPECT_EQ(train("off", "0", "wrong_parameter@14:1").code, 0);
 }
 
+// A run that continues with a wrong replica would blame a machine for it later.
+TEST_F(Fault, RanksThatStartDifferentlyAreFoundBeforeTheFirstStep) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const auto starts = [&](int64_t step) {
+    const Outcome outcome =
+        Run(Pretrain("run", {"train.steps=6"}),
+            {.ranks = 2, .environment = {fmt::format("SYNTRA_FAILPOINT=wrong_start@{}:1", step)}});
+    EXPECT_EQ(outcome.code, 6) << outcome.err;
+    EXPECT_TRUE(outcome.Says(fmt::format("differ after step {}: ", step))) << outcome.err;
+    EXPECT_TRUE(outcome.Says("is not the same on all ranks")) << outcome.err;
+  };
+  starts(0);
+  EXPECT_EQ(NewestStep("run"), -1);
+  Train("run", {"train.steps=3"});
+  starts(3);
+}
+
 TEST_F(Fault, AStragglerIsNamedOnce) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Outcome outcome =

@@ -3,10 +3,12 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <limits>
+#include <thread>
 
 #include "run/signals.h"
 #include "tests/base/scratch.h"
@@ -65,6 +67,13 @@ TEST(Requests, OnlyATimeLimitStopsByTime) {
   ReplaceFileDurably(asked.directory / "STOP", "");
   EXPECT_TRUE(asked.first.Stop());
   EXPECT_FALSE(asked.first.stopped_by_time());
+  // Nor where the time is over while it stops.
+  Ranks slow("requests-slow", 0.05);
+  ReplaceFileDurably(slow.directory / "STOP", "");
+  EXPECT_TRUE(slow.first.Stop());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(slow.first.Stop());
+  EXPECT_FALSE(slow.first.stopped_by_time());
   Requests in_job({over.directory, over.directory, false, 0, /*job_seconds=*/0});
   for (Requests* requests : {&over.second, &in_job}) {
     EXPECT_FALSE(requests->stopped_by_time());
