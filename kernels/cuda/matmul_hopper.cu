@@ -136,17 +136,16 @@ class MatmulConsumer {
   // The row of the lane's elements 0 and 1 or, `half` 1, 2 and 3.
   __device__ __forceinline__ int RowOf(int half) const { return first_ + FragmentRow(2 * half); }
 
+  // Nothing here branches or reads what it loads, so that the loads are on their way during the
+  // products.
   __device__ __forceinline__ void LoadMasks() {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if (RowOf(half) >= call_.rows) continue;
-      const RowMask& from = call_.MaskAt(RowOf(half), column_);
+      // Rows after the last are not stored, so any mask will do for them.
+      const int row = RowOf(half) < call_.rows ? RowOf(half) : call_.rows - 1;
+      const RowMask& from = call_.MaskAt(row, column_);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        masks_[half][i] = from[i];
-#pragma unroll
-        for (uint32_t& word : masks_[half][i].word) word >>= FragmentColumn(0);
-      }
+      for (int i = 0; i < 2; ++i) masks_[half][i] = from[i];
     }
   }
   // The bit of element i of a band's fragment n, which is in word n / 4 of the band. The word must
@@ -171,7 +170,8 @@ class MatmulConsumer {
     for (int n = 0; n < 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const uint32_t word = masks_[i / 2][band / 2].word[band % 2 * 2 + n / 4];
+        const uint32_t word =
+            masks_[i / 2][band / 2].word[band % 2 * 2 + n / 4] >> FragmentColumn(0);
         float& sum = sums_[band][n].sum[i];
         sum = (word & BitOf(n, i % 2)) != 0 ? sum : 0.0f;
       }

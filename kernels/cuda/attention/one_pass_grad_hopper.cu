@@ -209,8 +209,11 @@ class Consumer {
     const Stage& stage = memory_.stages[tiles_.stage()];
     WarpSums scores, d_scores;
     const ColumnStatistics statistics(work_.StatisticsOf(b_, share_.h) + place_.passing);
-    StartTile<true> start;  // on its way during the products
-    if constexpr (kTable == Table::kInStarts) start.Load(work_.starts, terms_, share_.h, place_);
+    StartTile<true> start;
+    if constexpr (kTable == Table::kInStarts) {
+      start.Load(work_.starts, terms_, share_.h, place_);
+      SyncWarp();  // otherwise ptxas moves these loads, and those before, behind the products
+    }
     StartScores<true>(terms_, b_, share_.h, place_, scores);
 #pragma unroll
     for (Fragment& fragment : d_scores[0]) fragment = {};
