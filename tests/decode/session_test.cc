@@ -4,13 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <set>
 
 #include "decode/decoding_trial.h"
 #include "decode/distribution.h"
+#include "mixers/mixer_cases.h"
 #include "tests/base/error_of.h"
 
 namespace syntra {
@@ -255,32 +256,6 @@ TEST(SessionOfBeams, FinishedInputsAreLeftOut) {
   for (size_t i = 0; i < all.size(); ++i) ASSERT_NEAR(without[i], all[i], 1e-5);
 }
 
-// Elements of the states that a layer keeps for a row, by the sizes of TrialMixers: values, and
-// keys where a score reads them; of a convolution the inputs that its window still needs; of
-// Sinkhorn attention all inputs, which sort; of attention without a softmax its sums.
-std::vector<int64_t> StatesOf(const std::string& name) {
-  constexpr int64_t kRow = kOutputs * 16;
-  static const std::map<std::string, std::vector<int64_t>> states = {
-      {"attention_free", {kRow, kRow}},
-      {"dense_and_dot", {kRow, kRow}},
-      {"dot", {kRow, kRow}},
-      {"dynamic_conv", {4 * 16}},
-      {"gated_mlp", {kOutputs * 12, kOutputs * 8, kOutputs * 8}},
-      {"hyena", {2 * 48, (kOutputs - 1) * 16}},
-      {"light_conv", {4 * 16}},
-      {"linear_attention", {16 * 8, 16}},
-      {"local_attention", {kRow, kRow}},
-      {"local_attention_and_global", {kRow, kRow}},
-      {"multi_query", {kRow / 2, kRow / 2}},
-      {"performer", {32 * 8, 32}},
-      {"random_and_dot", {kRow, kRow}},
-      {"reformer", {kRow, kRow, kOutputs * 4}},
-      {"retention", {16 * 12}},
-      {"sinkhorn", {kRow, kRow, kRow}}};
-  const auto it = states.find(name);
-  return it == states.end() ? std::vector{kRow} : it->second;
-}
-
 TEST_P(Session, CachesWhatTheScoresRead) {
   const auto& [name, mixer] = GetParam();
   const ModelConfig config = TinyModel(mixer);
@@ -288,11 +263,12 @@ TEST_P(Session, CachesWhatTheScoresRead) {
   DecodingTrial trial(config);
   const int64_t layers = 2, width = 16, bytes = sizeof(float);
   const int64_t cross = 2 * layers * kRows * kInputs * width;
-  const std::vector<int64_t> states = StatesOf(name);
-  const int64_t own = layers * kRows * std::accumulate(states.begin(), states.end(), int64_t{0});
+  const int64_t own =
+      layers * kRows *
+      std::ranges::find(MixersInModels(), name, &MixerInModel::name)->Kept(kOutputs);
   DecodeSession session(trial.Trained(), ShapeOf(Batch()), NextTokens::kBest);
   EXPECT_EQ(session.cache_bytes(), static_cast<size_t>((cross + own) * bytes))
-      << "StatesOf says what a layer keeps";
+      << "its case says what a layer keeps";
   // Beams repeat what is theirs, but not what they read of the encoder.
   DecodeSession beams(trial.Trained(), ShapeOf(Batch(), 4), NextTokens::kLogits);
   EXPECT_EQ(beams.cache_bytes(), static_cast<size_t>((cross + 4 * own) * bytes));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/tested.h"
+#include "mixers/mixer_cases.h"
 #include "mixers/mixer_trial.h"
 #include "program/finite_differences.h"
 

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "configs/schema/kind_of.h"
+#include "mixers/mixer_cases.h"
 #include "mixers/mixer_trial.h"
 #include "tests/base/kinds.h"
 

@@ -2,7 +2,6 @@
 // A program with a single mixer, differentiated with a random cotangent where gradients are wanted.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,19 +74,5 @@ std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend,
 
 // The kinds of state that the steps of decoding keep.
 std::set<StateKind> StatesOfSteps(const MixerConfig& config);
-
-// A configuration that the contract test covers.
-struct MixerCase {
-  std::string name, text;  // MixerConfig
-  // The farthest later position that the first one reads where nothing is causal.
-  int64_t reach = std::numeric_limits<int64_t>::max();
-  double rounding = 0;  // of constants that two ways to one result do not share
-  bool sorts = false;   // positions: where some move, sums over others are rounded in another order
-  // In rows as short as those of the trials the place of an example does not count, whatever the
-  // traits say.
-  bool any_place = false;
-};
-const std::vector<MixerCase>& MixerCases();
-MixerConfig ConfigOf(const MixerCase& mixer);
 
 }  // namespace syntra

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/tested.h"
+#include "mixers/mixer_cases.h"
 #include "mixers/mixer_trial.h"
 #include "program/finite_differences.h"
 

@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "core/random.h"
+#include "mixers/mixer_cases.h"
 #include "model/recurrence.h"
 #include "program/numbers.h"
 
@@ -115,40 +116,9 @@ ModelConfig ListedModel(const std::string& fields, ModelConfig config) {
 
 const std::map<std::string, std::string>& TrialMixers() {
   static const std::map<std::string, std::string> mixers = [] {
-    const auto attention = [](const std::string& terms) {
-      return "attention { heads: 2 head_size: 8 " + terms + " }";
-    };
-    const std::string dot = "term { dot_product {} } ";
-    const std::string random = "term { random { max_length: 16 initialization: NORMAL } } ";
-    return std::map<std::string, std::string>{
-        {"dot", attention(dot)},
-        {"random", attention(random)},
-        {"random_and_dot", attention(random + dot + "gate: SIGMOID")},
-        {"dense", attention("term { dense { max_length: 16 } }")},
-        {"dense_and_dot", attention(dot + "term { dense { max_length: 16 bias: true } }")},
-        {"factorized_random",
-         attention("term { factorized_random { max_length: 16 rank: 4 initialization: NORMAL } }")},
-        {"factorized_dense", attention("term { factorized_dense { a: 4 b: 4 } }")},
-        {"multi_query", attention(dot + "key_value_heads: 1")},
-        {"light_conv", "light_conv { kernel_size: 5 heads: 2 }"},
-        {"dynamic_conv", "dynamic_conv { kernel_size: 5 heads: 4 }"},
-        {"fourier", "fourier { max_length: 16 orthonormal: true }"},
-        {"gated_mlp", "gated_mlp { width: 24 heads: 2 max_length: 16 attention_size: 8 }"},
-        {"linformer", "linformer { heads: 2 head_size: 8 projected_length: 8 max_length: 16 }"},
-        {"mlp", "mlp { width: 12 max_length: 16 }"},
-        {"local_attention", "local_attention { heads: 2 head_size: 8 radius: 2 dilation: 2 }"},
-        {"local_attention_and_global",
-         "local_attention { heads: 2 head_size: 8 radius: 3 global_tokens: 2 }"},
-        {"big_bird",
-         "big_bird { heads: 2 head_size: 8 block_size: 1 random_blocks: 2 max_length: 16 }"},
-        {"sinkhorn", "sinkhorn { heads: 2 head_size: 8 block_size: 2 max_length: 16 }"},
-        {"reformer", "reformer { heads: 2 head_size: 8 chunk_length: 4 buckets: 4 }"},
-        {"linear_attention", "linear_attention { heads: 2 head_size: 8 chunk_length: 4 }"},
-        {"performer", "performer { heads: 2 head_size: 8 features: 16 chunk_length: 4 }"},
-        {"retention", "retention { heads: 2 head_size: 8 value_size: 12 chunk_length: 4 }"},
-        {"attention_free", "attention_free { width: 16 max_length: 16 window: 4 rank: 3 }"},
-        {"hyena", "hyena { max_length: 16 filter_width: 8 bands: 3 filter_frequency: 1 }"},
-    };
+    std::map<std::string, std::string> texts;
+    for (const MixerInModel& mixer : MixersInModels()) texts[mixer.name] = mixer.text;
+    return texts;
   }();
   return mixers;
 }
