@@ -16,6 +16,15 @@
 namespace syntra {
 namespace {
 
+// One that was passed over.
+struct RejectedCheckpoint {
+  CheckpointRef checkpoint;
+  std::string reason;
+  // If it merely could not be read (rights, descriptors, a failing disk), it may be good later: it
+  // stays.
+  bool damaged;
+};
+
 void SetAside(const CheckpointRef& bad) {
   const std::string name = std::string(kBadPrefix) + bad.path.filename().string();
   const Path target = FirstFreeName(bad.path.parent_path() / name);
@@ -31,6 +40,20 @@ void SetAside(const CheckpointRef& bad) {
 void PassOver(const RejectedCheckpoint& bad, Recovery mode) {
   Log().warn("passed over checkpoint {}: {}", bad.checkpoint.path.string(), bad.reason);
   if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
+}
+
+[[noreturn]] void FailAllRejected(const Path& root,
+                                  const std::vector<RejectedCheckpoint>& rejected) {
+  std::string list;
+  for (const RejectedCheckpoint& bad : rejected) list += fmt::format("\n- {}", bad.reason);
+  if (!rejected.empty() && std::ranges::none_of(rejected, &RejectedCheckpoint::damaged)) {
+    Fail(ExitCode::kResources, "no checkpoint in {} can be read, and they may all be good:{}",
+         root.string(), list);
+  }
+  Fail(
+      ExitCode::kCheckpoint,
+      "no usable checkpoint in {}; restore one (a run in another directory starts from scratch):{}",
+      root.string(), list);
 }
 
 bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
@@ -64,19 +87,6 @@ Path NamedPlace(const Path& named) {
 }
 
 }  // namespace
-
-void FailAllRejected(const Path& root, const std::vector<RejectedCheckpoint>& rejected) {
-  std::string list;
-  for (const RejectedCheckpoint& bad : rejected) list += fmt::format("\n- {}", bad.reason);
-  if (!rejected.empty() && std::ranges::none_of(rejected, &RejectedCheckpoint::damaged)) {
-    Fail(ExitCode::kResources, "no checkpoint in {} can be read, and they may all be good:{}",
-         root.string(), list);
-  }
-  Fail(
-      ExitCode::kCheckpoint,
-      "no usable checkpoint in {}; restore one (a run in another directory starts from scratch):{}",
-      root.string(), list);
-}
 
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   if (mode == Recovery::kSetAside && Exists(root)) RemoveLeftovers(root);
@@ -114,6 +124,22 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   }
   if (!rejected.empty()) FailAllRejected(root, rejected);
   return std::nullopt;
+}
+
+std::optional<CheckpointSummary> NewestSummary(const Path& root) {
+  std::vector<RejectedCheckpoint> rejected;
+  for (const CheckpointRef& candidate : NewestFirst(root)) {
+    try {
+      return CheckpointSummary{candidate.path, ReadManifest(candidate.path).info};
+    } catch (const UnsupportedFormat&) {
+      throw;
+    } catch (const Error& error) {
+      rejected.push_back({candidate, fmt::format("{}: {}", candidate.path.string(), error.what()),
+                          error.code() == ExitCode::kCheckpoint});
+    }
+  }
+  if (rejected.empty()) return std::nullopt;
+  FailAllRejected(root, rejected);
 }
 
 int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step, const SaveSchedule& schedule) {

@@ -18,27 +18,25 @@ enum class Recovery {
   kReadOnly,  // everyone else: nothing is changed
 };
 
-// One that was passed over.
-struct RejectedCheckpoint {
-  CheckpointRef checkpoint;
-  std::string reason;
-  // If it merely could not be read (rights, descriptors, a failing disk), it may be good later: it
-  // stays.
-  bool damaged;
-};
-
-// For a root of which no checkpoint can be used: throws an error with every reason,
-// Error(kResources) if none of them is known to be damaged, else Error(kCheckpoint).
-[[noreturn]] void FailAllRejected(const Path& root,
-                                  const std::vector<RejectedCheckpoint>& rejected);
-
 // Opens the newest checkpoint in `root` that verifies completely; nullopt if there has never been
 // one. Newer ones that fail are logged with file and reason. If there are checkpoints but none is
-// usable, throws as FailAllRejected and leaves all in place, so a run never starts from scratch by
-// itself. A checkpoint of a newer format version also throws rather than being skipped. With
+// usable, throws an error with every reason and leaves all in place, so a run never starts from
+// scratch by itself: Error(kResources) if none of them is known to be damaged, else
+// Error(kCheckpoint). A checkpoint of a newer format version also throws rather than being skipped.
+// With
 // kReadOnly so does one that cannot be read but may be good: without it a run would train the same
 // steps again, but a command would use another model.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
+
+// A checkpoint as its manifest describes it; whether its tensors are sound is not looked at.
+struct CheckpointSummary {
+  Path path;
+  CheckpointInfo info;
+};
+
+// The newest checkpoint in `root` whose manifest can be read; nullopt if there is no checkpoint. If
+// there are some and none can be read, throws as FindNewestValid. Changes nothing.
+std::optional<CheckpointSummary> NewestSummary(const Path& root);
 
 // The step of the checkpoint to which a run that has diverged goes back: the newest valid one from
 // before `first_bad_step` was trained, or else the oldest valid one. Checkpoints that are not

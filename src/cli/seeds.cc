@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/recover.h"
 #include "metrics/average.h"
 #include "train/continuation.h"
 #include "train/run_directory.h"

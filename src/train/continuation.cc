@@ -7,9 +7,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "checkpoint/layout.h"
-#include "checkpoint/recover.h"
-#include "checkpoint/verify.h"
 #include "config/change.h"
 #include "data/example.h"
 #include "optim/schedule.h"
@@ -114,24 +111,6 @@ bool IsSamePlace(const std::string& then, const std::string& now) {
   const Path before = place(then), after = place(std::filesystem::absolute(now));
   if (place(std::filesystem::absolute(then)) == after) return true;
   return before.is_relative() && ("/" + after.string()).ends_with("/" + before.string());
-}
-
-std::optional<CheckpointSummary> NewestSummary(const Path& root) {
-  std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
-  std::ranges::reverse(checkpoints);
-  std::vector<RejectedCheckpoint> rejected;
-  for (const CheckpointRef& checkpoint : checkpoints) {
-    try {
-      return CheckpointSummary{checkpoint.path, ReadManifest(checkpoint.path).info};
-    } catch (const UnsupportedFormat&) {
-      throw;
-    } catch (const Error& error) {
-      rejected.push_back({checkpoint, fmt::format("{}: {}", checkpoint.path.string(), error.what()),
-                          error.code() == ExitCode::kCheckpoint});
-    }
-  }
-  if (rejected.empty()) return std::nullopt;
-  FailAllRejected(root, rejected);
 }
 
 bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest) {

@@ -3,30 +3,18 @@
 // changes.
 #pragma once
 
-#include <optional>
 #include <string>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/recover.h"
 #include "data/prepare.h"
 #include "run/run_history.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 
-// A checkpoint as its manifest describes it; whether its tensors are sound is not looked at.
-struct CheckpointSummary {
-  Path path;
-  CheckpointInfo info;
-};
-
 // Whether both can name the same place. A run may have begun in another working directory, so a
 // relative path `then` may be the end of an absolute one.
 bool IsSamePlace(const std::string& then, const std::string& now);
-
-// The newest checkpoint in `root` whose manifest can be read; nullopt if there is no checkpoint.
-// Throws as FailAllRejected (checkpoint/recover.h) if there are some and none can be read. Changes
-// nothing.
-std::optional<CheckpointSummary> NewestSummary(const Path& root);
 
 // Whether the run was trained on the token shards of this digest (CorpusIndex::DataDigest). Shards
 // with another digest may still hold the same tokens.

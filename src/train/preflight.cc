@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/recover.h"
 #include "data/example.h"
 #include "plan/fits.h"
 #include "run/run_lock.h"
