@@ -17,15 +17,8 @@ std::vector<AttentionWeights> AttentionWeightsOf(const TrainedModel& model, cons
          "no layer of this model weighs positions by a softmax: its mixers have no attention "
          "weights");
   }
-  Executable executable(std::move(program), model.backend,
-                        {.parameters = model.values,
-                         .gradients = nullptr,
-                         .state = nullptr,
-                         .transients = model.transients,
-                         .rounded = model.rounded});
-  for (const auto& [name, values] : batch.tensors()) {
-    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
-  }
+  Executable executable(std::move(program), model.backend, model.arenas());
+  SetBatchInputs(executable, batch);
   executable.Run();
   std::vector<AttentionWeights> all;
   for (size_t i = 0; i < recorded.size(); ++i) {

@@ -42,12 +42,7 @@ Executable& Scorer::ProgramFor(const RequestBatch& batch) {
     program_ =
         std::make_unique<Executable>(ScoringProgram(model_.model, model_.parameters,
                                                     model_.activations, shape, targets_per_input),
-                                     model_.backend,
-                                     Arenas{.parameters = model_.values,
-                                            .gradients = nullptr,
-                                            .state = nullptr,
-                                            .transients = model_.transients,
-                                            .rounded = model_.rounded});
+                                     model_.backend, model_.arenas());
     shape_ = shape;
     targets_per_input_ = targets_per_input;
   }
@@ -72,9 +67,7 @@ std::vector<std::vector<double>> Scorer::ScoreOne(std::span<const ScoreRequest> 
         });
   }
   Executable& program = ProgramFor(batch);
-  for (const auto& [name, values] : rows.tensors()) {
-    if (program.Has(name)) program.SetInput(name, std::span<const int32_t>(values));
-  }
+  SetBatchInputs(program, rows);
   program.Run();
   const std::span<const float> tokens = program.Tensor("log_probabilities").As<float>();
   std::vector<std::vector<double>> scores(batch.requests.size(), std::vector<double>(width));

@@ -103,6 +103,12 @@ struct SessionPrograms {
 
 }  // namespace
 
+void SetBatchInputs(Executable& program, const Batch& batch) {
+  for (const auto& [name, values] : batch.tensors()) {
+    if (program.Has(name)) program.SetInput(name, std::span<const int32_t>(values));
+  }
+}
+
 void CheckDecodes(const Model& model) {
   CheckWritesText(model.config());
   model.stack(Side::kDecoder).CheckIsIncremental();
@@ -140,13 +146,11 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
 }
 
 std::unique_ptr<Executable> DecodeSession::Bind(Program program, TransientBuffer* transients) {
-  return std::make_unique<Executable>(std::move(program), model_.backend,
-                                      Arenas{.parameters = model_.values,
-                                             .gradients = nullptr,
-                                             .state = caches_,
-                                             .transients = transients,
-                                             .rounded = model_.rounded,
-                                             .packed = model_.packed});
+  Arenas arenas = model_.arenas();
+  arenas.state = caches_;
+  arenas.transients = transients;
+  arenas.packed = model_.packed;
+  return std::make_unique<Executable>(std::move(program), model_.backend, arenas);
 }
 
 size_t DecodeSession::cache_bytes() const { return layout_->bytes(); }
@@ -238,9 +242,7 @@ void DecodeSession::Prefill(std::span<const int32_t> ids, int64_t length) {
     });
     first_tokens_[row] = input.back();
   }
-  for (const auto& [name, values] : batch.tensors()) {
-    if (read_->Has(name)) read_->SetInput(name, std::span<const int32_t>(values));
-  }
+  SetBatchInputs(*read_, batch);
   read_->Run();
 }
 

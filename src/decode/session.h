@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "data/batch.h"
 #include "model/model.h"
 #include "program/executable.h"
 
@@ -28,7 +29,15 @@ struct TrainedModel {
   TransientBuffer* transients = nullptr;
   void* rounded = nullptr;          // bf16 copies of the parameters (Arenas); null: none
   PackedWeights* packed = nullptr;  // Arenas
+
+  // For programs that read the parameters, one after another.
+  Arenas arenas() const {
+    return {.parameters = values, .transients = transients, .rounded = rounded};
+  }
 };
+
+// Gives a program the tensors of the batch that it reads.
+void SetBatchInputs(Executable& program, const Batch& batch);
 
 // The results of a step for each row: the most probable token, with the lowest id among equals, and
 // possibly its log-probability; or the logits of all tokens. The token is -1 if the logits are not

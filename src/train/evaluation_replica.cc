@@ -25,9 +25,7 @@ void EvaluationReplica::SetFactor(Executable& executable, const std::string& nam
 
 void EvaluationReplica::SetInputs(Executable& executable, const Batch& batch,
                                   double inverse_denominator) {
-  for (const auto& [name, values] : batch.tensors()) {
-    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
-  }
+  SetBatchInputs(executable, batch);
   SetFactor(executable, "inverse_denominator", inverse_denominator);
 }
 
@@ -62,8 +60,6 @@ void EvaluationReplica::RefreshRounded(const ElementRange& elements) {
 
 Arenas EvaluationReplica::ParameterArenas() {
   return {.parameters = values_.data(),
-          .gradients = nullptr,
-          .state = nullptr,
           .transients = &transients_,
           .rounded = rounded_ ? rounded_->data() : nullptr};
 }
