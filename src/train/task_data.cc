@@ -40,31 +40,6 @@ std::string TaskDigestLine(const Digest& digest, const std::string& task) {
   return fmt::format("{} {}\n", ToHex(digest), task);
 }
 
-// The examples that all tasks are trained on, and where they go.
-class TrainingExamples {
- public:
-  TrainingExamples(const DataConfig& config, const Tokenizer& tokenizer)
-      : config_(config), tokenizer_(tokenizer) {}
-
-  void Add(const std::string& name, std::span<const TextPair> pairs) {
-    const auto table = MakeTable(name, pairs, config_, tokenizer_);
-    cut_ += table->cut_count();
-    digests_ += TaskDigestLine(table->ContentDigest(), name);
-    sources_.push_back(table);
-  }
-
-  int64_t cut() const { return cut_; }
-  const std::string& digests() const { return digests_; }
-  std::vector<std::shared_ptr<const ExampleSource>> TakeSources() { return std::move(sources_); }
-
- private:
-  const DataConfig& config_;
-  const Tokenizer& tokenizer_;
-  std::vector<std::shared_ptr<const ExampleSource>> sources_;
-  int64_t cut_ = 0;
-  std::string digests_;
-};
-
 std::vector<TaskData> ReadValidationOf(std::vector<std::unique_ptr<Task>> tasks,
                                        const Config& config, const std::function<void()>& alive) {
   const TaskFolder folder = TaskFolderOf(config.data());
@@ -146,7 +121,7 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
   CheckTaskLabels(config, tokenizer, tasks);
   FinetuningData data;
   data.tasks = ReadValidationOf(std::move(tasks), config, alive);
-  TrainingExamples training(config.data(), tokenizer);
+  std::vector<std::shared_ptr<const ExampleSource>> sources;
   for (TaskData& entry : data.tasks) {
     const TaskSplit* split = TrainingSplitOf(entry.task->traits());
     if (!split) continue;
@@ -155,12 +130,13 @@ FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& token
     entry.majority_answer = MajorityAnswer(*entry.task, examples);
     entry.labels_without_examples = LabelsWithoutExamples(*entry.task, examples);
     if (alive) alive();
-    training.Add(entry.name(), PairsOf(examples, entry.first_class));
+    const auto table =
+        MakeTable(entry.name(), PairsOf(examples, entry.first_class), config.data(), tokenizer);
+    data.cut_examples += table->cut_count();
+    data.task_digests += TaskDigestLine(table->ContentDigest(), entry.name());
+    sources.push_back(table);
     if (alive) alive();
   }
-  data.cut_examples = training.cut();
-  data.task_digests = training.digests();
-  std::vector<std::shared_ptr<const ExampleSource>> sources = training.TakeSources();
   if (sources.empty()) FailWithoutSplit(TaskSplit::Use::kTrain);
   data.training = MixtureOf(std::move(sources), config.data(), config.train().seed());
   data.validation_digest = ValidationDigest(data.tasks);
