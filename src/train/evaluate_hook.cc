@@ -11,9 +11,11 @@ namespace {
 
 class EvaluateHook : public Hook {
  public:
-  EvaluateHook(RunContext& run, std::vector<std::unique_ptr<Evaluator>> evaluators,
-               OnEvaluated on_evaluated)
-      : run_(run), evaluators_(std::move(evaluators)), on_evaluated_(std::move(on_evaluated)) {}
+  EvaluateHook(RunContext& run, TrainingState& state, Workload& workload)
+      : run_(run),
+        state_(state),
+        workload_(workload),
+        evaluators_(workload.Evaluators(run, state)) {}
 
   // After the last step, End evaluates.
   bool Start(int64_t step) override {
@@ -48,7 +50,7 @@ class EvaluateHook : public Hook {
     }
     const double seconds = SecondsSince(start);
     if (run_.is_chief()) run_.chief->lock.CheckHeld();
-    const NamedValues unsaved = on_evaluated_(step);
+    const NamedValues unsaved = workload_.Evaluated(run_, state_, step);
     values.insert(values.end(), unsaved.begin(), unsaved.end());
     if (run_.is_chief()) Record(step, values, summaries, seconds);
     return true;
@@ -79,8 +81,9 @@ class EvaluateHook : public Hook {
   }
 
   RunContext& run_;
+  TrainingState& state_;
+  Workload& workload_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;
-  OnEvaluated on_evaluated_;
 };
 
 }  // namespace
@@ -98,10 +101,8 @@ bool EvaluatesAt(int64_t step, const Config& config) {
   return step == 0 ? evaluation.at_start() : IsDue(step, evaluation.every());
 }
 
-std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
-                                       std::vector<std::unique_ptr<Evaluator>> evaluators,
-                                       OnEvaluated on_evaluated) {
-  return std::make_unique<EvaluateHook>(run, std::move(evaluators), std::move(on_evaluated));
+std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run, TrainingState& state, Workload& workload) {
+  return std::make_unique<EvaluateHook>(run, state, workload);
 }
 
 }  // namespace syntra

@@ -2,10 +2,7 @@
 // Makers of the hooks of a run. Trainer::MakeHooks chooses their order.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "train/hook.h"
 #include "train/trainer.h"
@@ -37,11 +34,8 @@ std::unique_ptr<Hook> MakeProfileHook(RunContext& run);
 // Whether a run that stands at `step` evaluates there, also after it was stopped and continues.
 bool EvaluatesAt(int64_t step, const Config& config);
 
-// Evaluates at the start, every evaluation.every steps and at the end. `on_evaluated` is called
-// before the values of all evaluators are recorded; those that it returns on rank 0 join them.
-using OnEvaluated = std::function<NamedValues(int64_t step)>;
-std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
-                                       std::vector<std::unique_ptr<Evaluator>> evaluators,
-                                       OnEvaluated on_evaluated);
+// Evaluates by the workload's evaluators, at the start, every evaluation.every steps and at the
+// end.
+std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run, TrainingState& state, Workload& workload);
 
 }  // namespace syntra

@@ -231,9 +231,7 @@ void Trainer::MakeHooks() {
   hooks_.push_back(MakeDivergenceHook(run_, *state_));
   hooks_.push_back(MakeSaveHook(run_, *state_));
   // After the save: what was trained is safe, however long an evaluation takes.
-  hooks_.push_back(
-      MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_),
-                       [this](int64_t step) { return workload_.Evaluated(run_, *state_, step); }));
+  hooks_.push_back(MakeEvaluateHook(run_, *state_, workload_));
   if (run_.config.train().profile().steps() > 0) hooks_.push_back(MakeProfileHook(run_));
 }
 
