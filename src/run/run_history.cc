@@ -16,12 +16,13 @@ const Path& RequireMetrics(const Path& metrics) {
   return metrics;
 }
 
-}  // namespace
-
+// The directories of runs in that of a comparison, or of several seeds, or of both.
 std::vector<std::string> RunsIn(const Path& directory) {
   return DirectoriesBelow(directory,
                           [](const Path& each) { return Exists(each / "metrics.jsonl"); });
 }
+
+}  // namespace
 
 void FailNoRun(const Path& directory, const std::string& missing) {
   if (!Exists(directory)) Fail(ExitCode::kConfig, "{} does not exist", directory.string());
@@ -53,7 +54,7 @@ void HistoryReader::Update() {
 }
 
 Curve& HistoryReader::CurveOf(const std::string& name) {
-  if (name == "validation_log_perplexity") return history_.validation;
+  if (name == kLogPerplexityValue) return history_.validation;
   const bool is_metric = name.find('/') != name.npos;
   return is_metric ? history_.metrics[name] : history_.curves[name];
 }

@@ -15,8 +15,8 @@
 
 namespace syntra {
 
-// The directories of runs in that of a comparison, or of several seeds, or of both.
-std::vector<std::string> RunsIn(const Path& directory);
+// The value of an evaluation: nats a target token.
+inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
 
 // Throws Error(kConfig) that says that `directory` is not that of a run, since it has no `missing`.
 [[noreturn]] void FailNoRun(const Path& directory, const std::string& missing);

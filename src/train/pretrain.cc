@@ -10,6 +10,7 @@
 #include "data/prepare.h"
 #include "data/validation_data.h"
 #include "decode/batch_decoder.h"
+#include "run/run_history.h"
 #include "train/log_perplexity.h"
 #include "train/run_tokenizer.h"
 #include "train/validation_samples.h"

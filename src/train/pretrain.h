@@ -8,9 +8,6 @@
 
 namespace syntra {
 
-// The value of an evaluation: nats a target token.
-inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
-
 // As Train (train/trainer.h), for pretraining.
 RunOutcome Pretrain(const Config& config, const RankContext& rank);
 
