@@ -15,6 +15,7 @@
 #include "config/print.h"
 #include "data/example.h"
 #include "plan/training_plan.h"
+#include "run/common_error.h"
 #include "train/agreement.h"
 #include "train/describe.h"
 #include "train/finetune.h"

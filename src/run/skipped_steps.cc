@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/common_error.h"
 
 namespace syntra {
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "run/common_error.h"
 #include "run/odd_ranks.h"
 #include "train/agreement.h"
 #include "train/hooks.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "run/common_error.h"
 #include "run/metrics_log.h"
-#include "run/skipped_steps.h"
 
 namespace syntra {
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/layout.h"
+#include "run/common_error.h"
 #include "train/hooks.h"
 #include "train/save_writer.h"
 

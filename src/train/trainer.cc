@@ -12,6 +12,7 @@
 #include "checkpoint/recover.h"
 #include "checkpoint/retention.h"
 #include "core/thread.h"
+#include "run/common_error.h"
 #include "run/failpoint.h"
 #include "run/goodput.h"
 #include "train/agreement.h"
