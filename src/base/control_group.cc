@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/memory_limits.h"
+#include "base/host.h"
 #include "base/text.h"
 
 namespace syntra {

@@ -5,13 +5,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <limits>
+#include <sstream>
 
-#include "base/file.h"
-#include "base/memory_limits.h"
 #include "base/text.h"
 
 namespace syntra {
+
+std::string KernelFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  // A file of a process that ends meanwhile cannot be read any more; this way that throws nothing.
+  text << file.rdbuf();
+  return text.str();
+}
 
 std::string HostName() {
   char name[256] = "";
@@ -28,12 +36,8 @@ std::string AllowedCpus() {
 }
 
 std::vector<std::string> CommandLineWords() {
-  std::vector<std::string> words;
-  try {
-    words = Split(ReadWholeFile("/proc/self/cmdline"), '\0');
-    if (!words.empty()) words.pop_back();  // each word ends with a zero
-  } catch (const std::exception&) {
-  }
+  std::vector<std::string> words = Split(KernelFile("/proc/self/cmdline"), '\0');
+  words.pop_back();  // each word ends with a zero
   return words;
 }
 

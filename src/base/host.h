@@ -11,6 +11,10 @@
 
 namespace syntra {
 
+// The whole content of a file of the kernel, whose size is not known before; "" if there is none or
+// it cannot be read.
+std::string KernelFile(const std::string& path);
+
 std::string HostName();
 
 // The cpus that this process may run on, as Linux lists them: "0-7,16-23"; empty where the system

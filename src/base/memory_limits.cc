@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "base/control_group.h"
+#include "base/host.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -29,14 +28,6 @@ int64_t PeakResidentBytes() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return int64_t{1024} * usage.ru_maxrss;
-}
-
-std::string KernelFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  // A file of a process that ends meanwhile cannot be read any more; this way that throws nothing.
-  text << file.rdbuf();
-  return text.str();
 }
 
 std::vector<MemoryLimit> MemoryLimits() {

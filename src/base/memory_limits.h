@@ -29,8 +29,4 @@ int64_t AddressSpaceInUse();
 // what the process that started it had at that time.
 int64_t PeakResidentBytes();
 
-// The whole content of a file of the kernel, whose size is not known before; "" if there is none or
-// it cannot be read.
-std::string KernelFile(const std::string& path);
-
 }  // namespace syntra

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 #include <numeric>
 
+#include "base/host.h"
 #include "base/json.h"
 #include "base/median.h"
 #include "base/memory_limits.h"
@@ -28,9 +28,7 @@ namespace {
 
 // Seconds since the kernel made this process, to its clock tick; 0 where it does not say.
 double SecondsSinceProcessStart() {
-  std::ifstream file("/proc/self/stat");
-  std::string line;
-  std::getline(file, line);
+  const std::string line = KernelFile("/proc/self/stat");
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return 0;
   // The fields after the name begin with the third; the start is the 22nd.

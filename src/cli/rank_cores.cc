@@ -10,7 +10,6 @@
 #include "base/control_group.h"
 #include "base/host.h"
 #include "base/log.h"
-#include "base/memory_limits.h"
 #include "base/text.h"
 #include "core/thread.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/memory_limits.h"
+#include "base/host.h"
 #include "checkpoint/recover.h"
 
 namespace syntra {

@@ -19,7 +19,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/memory_limits.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "tests/fault/faults.h"

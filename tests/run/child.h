@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/memory_limits.h"
+#include "base/host.h"
 #include "tests/base/waiting.h"
 
 namespace syntra {
