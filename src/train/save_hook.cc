@@ -94,7 +94,6 @@ class SaveHook : public Hook {
   }
 
  private:
-  static constexpr int64_t kNone = -1;  // no checkpoint
   // For what a rank does between the end of a save and that of the job.
   static constexpr double kSecondsToEnd = 15;
 
@@ -150,7 +149,7 @@ class SaveHook : public Hook {
                                       : failed   ? SaveOutcome::kFailed
                                                  : SaveOutcome::kSaved);
     is_writing_ = outcome == SaveOutcome::kWriting;
-    if (outcome == SaveOutcome::kFailed) state_.saved_step = kNone;
+    if (outcome == SaveOutcome::kFailed) state_.saved_step.reset();
   }
 
   // Rank 0 writes in the background, and would be ended with the job. This rank can no longer talk

@@ -86,12 +86,12 @@ void Trainer::Continue(Checkpoint& newest) {
   state.spikes.Restore(position.recent_losses);
   state.rollbacks.Restore(position.rollbacks);
   if (!position.data_position.empty()) state.data.RestorePosition(position.data_position);
-  state.step = state.saved_step = position.step;
+  state.saved_step = state.step = position.step;
   if (rolled_back_) {
     state.rollbacks = *rolled_back_;
     // The checkpoint does not know of the last one, and is saved again at once. A run that is
     // killed before comes here again.
-    state.saved_step = -1;
+    state.saved_step.reset();
   }
   const std::string changes = OtherChanges(summary, run_.config);
   Log().info("continuing from {}{}{}", newest.path().string(),

@@ -30,9 +30,9 @@ struct TrainingState {
   SkippedSteps skipped;
   LossSpikes spikes;
   Rollbacks rollbacks;
-  double peak_flops = NAN;  // of all ranks together, a second; NaN: unknown
-  int64_t step = 0;         // steps done
-  int64_t saved_step = -1;  // of the newest checkpoint
+  double peak_flops = NAN;            // of all ranks together, a second; NaN: unknown
+  int64_t step = 0;                   // steps done
+  std::optional<int64_t> saved_step;  // of the newest checkpoint, if that need not be saved again
 };
 
 // The data that a run learns from and is judged by, in which pretraining and finetuning differ. All
