@@ -434,10 +434,7 @@ std::vector<Path> ListDirectory(const Path& path) {
 void CreateDirectories(const Path& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
-  if (code) {
-    Fail(ExitCode::kResources, "cannot create directory {}: {}", path.string(),
-         Reason(code.value(), path));
-  }
+  if (code) FailSystem("create directory", path, code.value());
 }
 
 void CreateDirectoriesDurably(const Path& path) {
