@@ -15,8 +15,6 @@
 namespace syntra {
 namespace {
 
-constexpr const char* kSeedPrefix = "seed-";
-
 // The number at this place of every run's results; nothing where one of them has none: a test file
 // may have come or changed between two runs.
 std::optional<Spread> SpreadAt(std::span<const Json> runs, const Json::json_pointer& at) {

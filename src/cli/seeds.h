@@ -11,6 +11,9 @@
 
 namespace syntra {
 
+// Of the directory of a run with one of several seeds: seed-N.
+inline constexpr char kSeedPrefix[] = "seed-";
+
 // The configuration of run number `index` of `seeds`: its seed is train.seed + index. If there are
 // several runs, each has its own directory, seed-N in train.directory.
 Config OfSeed(Config config, int index, int seeds);

@@ -128,7 +128,7 @@ std::string CommandLines(const SlurmJob& job) {
   }
   if (job.seeds.count > 0) {
     text += "\n  --set \"train.seed=$seed\"\n  --set " +
-            ShellWord("train.directory=" + job.seeds.directory + "/seed-") + "\"$seed\"";
+            ShellWord("train.directory=" + job.seeds.directory + "/" + kSeedPrefix) + "\"$seed\"";
   }
   return text + ")\n";
 }
