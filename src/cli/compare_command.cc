@@ -187,11 +187,11 @@ class Comparer {
 };
 
 void WriteResults(const Comparison& comparison, const Path& directory) {
-  ReplaceFileDurably(RunDirectory{directory}.comparison(),
-                     JsonText(ComparisonJson(comparison), 1) + "\n");
-  const Path page = directory / "comparison.html";
-  ReplaceFileDurably(page, ComparisonPage(comparison));
-  PrintResult(fmt::format("{}page {}\n", ComparisonText(comparison), page.string()));
+  const RunDirectory files{directory};
+  ReplaceFileDurably(files.comparison(), JsonText(ComparisonJson(comparison), 1) + "\n");
+  ReplaceFileDurably(files.comparison_page(), ComparisonPage(comparison));
+  PrintResult(
+      fmt::format("{}page {}\n", ComparisonText(comparison), files.comparison_page().string()));
 }
 
 ExitCode Compare(const std::vector<ComparedMixer>& mixers, const CompareOptions& options,

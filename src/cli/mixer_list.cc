@@ -2,11 +2,11 @@
 #include "cli/mixer_list.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
@@ -21,9 +21,12 @@ bool IsDirectoryName(std::string_view name) {
   return !name.starts_with('.') && std::ranges::all_of(name, is_plain);
 }
 
-// The names that `compare` itself writes beside the mixers' runs.
-constexpr std::array<std::string_view, 4> kTaken{"prepared", "start", "comparison.html",
-                                                 "comparison.json"};
+// Whether `compare` itself writes something of this name beside the mixers' runs.
+bool IsTaken(const Path& name) {
+  const RunDirectory files;
+  return name == files.Prepared({}) || name == files.start() || name == files.comparison() ||
+         name == files.comparison_page();
+}
 
 // Whether a line may change this field. All other fields are the recipe, which the mixers have in
 // common.
@@ -51,7 +54,7 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
     const size_t end = std::min(line.find_first_of(" \t"), line.size());
     const std::string name(line.substr(0, end));
     const std::string_view change = StripSpace(line.substr(end));
-    if (std::ranges::find(kTaken, name) != kTaken.end()) {
+    if (IsTaken(name)) {
       Fail(ExitCode::kConfig,
            "{}:{}: a mixer cannot be called {}, since the comparison has a file or directory of "
            "that name; give it another name",

@@ -21,6 +21,7 @@ struct RunDirectory {
   // Present where the directory is that of a comparison; its runs then have directories of their
   // own in it.
   Path comparison() const { return root / "comparison.json"; }
+  Path comparison_page() const { return root / "comparison.html"; }
   // Whether this is the directory of a single run.
   bool is_run() const { return Exists(description()); }
   // Where the start that several runs have in common is kept (checkpoint.initial_kept_in).
