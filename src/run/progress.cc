@@ -123,8 +123,8 @@ std::vector<Progress::Field> Progress::Fields() const {
   if (std::isfinite(left)) {
     fields.push_back({fmt::format(" ({})", WhenText(options_.wall_time(), left)), 5});
   }
-  const auto add = [&](int rank, const std::string& text) {
-    fields.push_back({"  " + text, rank});
+  const auto add = [&](int priority, const std::string& text) {
+    fields.push_back({"  " + text, priority});
   };
   add(1, fmt::format("step {}/{} {:.1f}%", WithThousands(last_.step), WithThousands(options_.steps),
                      share(last_.step, options_.steps)));
@@ -151,11 +151,11 @@ std::string Progress::Line(int columns) const {
     return sum;
   };
   while (fields.size() > 1 && width() > static_cast<size_t>(std::max(columns, 0))) {
-    fields.erase(std::ranges::max_element(fields, {}, &Field::rank));
+    fields.erase(std::ranges::max_element(fields, {}, &Field::priority));
   }
   std::string line;
   for (const Field& field : fields) {
-    const bool bold = *options_.colored && field.rank == 0;
+    const bool bold = *options_.colored && field.priority == 0;
     line += bold ? "\033[1m" + field.text + "\033[0m" : field.text;
   }
   return line;

@@ -85,11 +85,10 @@ class Progress {
     void Add(double x) { seconds += x, ++count; }
     double Left(int64_t step, int64_t steps, int64_t every) const;
   };
-  // A part of the line. If the parts do not all fit, those with the highest rank are left out
-  // first.
+  // A part of the line. If the parts do not all fit, the last of `priority` are left out first.
   struct Field {
     std::string text;
-    int rank;
+    int priority;  // 0 is the first
   };
   std::vector<Field> Fields() const;
   bool IsTime() const;
