@@ -101,8 +101,7 @@ void CountText(int32_t before, std::span<const int32_t> targets, const Tokenizer
   count();
 }
 
-// Adds what the targets of all rows of `batch`, a part of `data`, are as text. A word that two rows
-// share is counted once, where it begins, and so is the space between two rows.
+// CountText of all rows of `batch`, a part of `data`.
 void CountTexts(const Batch& batch, const ValidationData& data, const Tokenizer& tokenizer,
                 TextCounts* counts) {
   int32_t last =

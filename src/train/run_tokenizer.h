@@ -10,10 +10,10 @@ namespace syntra {
 
 // Opens the SentencePiece model that data.tokenizer names. If it names none, opens that of the
 // newest checkpoint in the run directory, since checkpoints hold their tokenizer; if there are no
-// checkpoints, that of the newest checkpoint of checkpoint.initial. `initial` is the model of
+// checkpoints, that of the newest checkpoint of checkpoint.initial. `opened` is the model of
 // checkpoint.initial, if it has been opened. Throws Error(kConfig) if none of them has a tokenizer,
 // and as Tokenizer does.
 Tokenizer OpenTokenizer(const Config& config,
-                        const std::optional<InitialModel>& initial = std::nullopt);
+                        const std::optional<InitialModel>& opened = std::nullopt);
 
 }  // namespace syntra

@@ -28,11 +28,10 @@ void Spoil(const TensorView& part, float value) {
 
 }  // namespace
 
-// NaN if any rank's peak is unknown.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
   ranks.Barrier();
   double peak = backend.PeakFlops(type);
-  ranks.AllReduceSum(std::span(&peak, 1));
+  ranks.AllReduceSum(std::span(&peak, 1));  // with NaN it is NaN
   return peak;
 }
 
