@@ -2,26 +2,19 @@
 // Runs code in a forked child, for tests of code that ends the process.
 #pragma once
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <functional>
-#include <string>
+
+#include "tests/base/outcome.h"
 
 namespace syntra {
 
-struct Ended {
-  int code = -1;  // the exit code, or 1000 + signal
-  std::string err;
-
-  bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
-};
-
-// Runs `body` in a child. If it returns, the exit code is 99.
-inline Ended RunInChild(const std::function<void()>& body) {
+// Runs `body` in a child. If it returns, the exit code is 99. What it prints to stdout is not kept.
+inline Outcome RunInChild(const std::function<void()>& body) {
   int ends[2];
-  Ended ended;
+  Outcome ended;
   if (pipe(ends) != 0) return ended;
   const pid_t child = fork();
   if (child == 0) {
@@ -39,7 +32,7 @@ inline Ended RunInChild(const std::function<void()>& body) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  ended.code = CodeOfStatus(status);
   return ended;
 }
 

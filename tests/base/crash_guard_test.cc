@@ -22,7 +22,7 @@ int* volatile nowhere = nullptr;
 
 void Crash() { *nowhere = 1; }
 
-Ended RunGuarded(const std::function<void()>& body) {
+Outcome RunGuarded(const std::function<void()>& body) {
   return RunInChild([&] {
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -40,7 +40,7 @@ class Crashes : public testing::Test {
 };
 
 TEST_F(Crashes, InsideAGuardIsAnErrorOfWhatIsRead) {
-  const Ended ended = RunGuarded([] {
+  const Outcome ended = RunGuarded([] {
     const CrashGuard guard(ExitCode::kData, "SentencePiece model", "/x/a\x1b.model");
     Crash();
   });
@@ -52,7 +52,7 @@ TEST_F(Crashes, InsideAGuardIsAnErrorOfWhatIsRead) {
 
 TEST_F(Crashes, TheInnermostGuardOfTheThreadCounts) {
   const CrashGuard other(ExitCode::kData, "other", "thread");
-  const Ended ended = RunGuarded([] {
+  const Outcome ended = RunGuarded([] {
     const CrashGuard outer(ExitCode::kData, "outer", "file");
     { const CrashGuard done(ExitCode::kData, "done", "file"); }
     std::thread([] {
@@ -65,7 +65,7 @@ TEST_F(Crashes, TheInnermostGuardOfTheThreadCounts) {
 }
 
 TEST_F(Crashes, WithoutAGuardIsABugThatTheSignalEnds) {
-  const Ended ended = RunGuarded(Crash);
+  const Outcome ended = RunGuarded(Crash);
   EXPECT_EQ(ended.code, 1000 + SIGSEGV);
   EXPECT_TRUE(ended.Says("error: crash (SIGSEGV) of syntra 1.2.3, a bug in this program"))
       << ended.err;
@@ -81,7 +81,7 @@ TEST_F(Crashes, ALibraryThatWasRefusedMemoryProvesNoDamage) {
         end();
       });
     };
-    const Ended refused = end_after(ENOMEM), damaged = end_after(0);
+    const Outcome refused = end_after(ENOMEM), damaged = end_after(0);
     EXPECT_EQ(refused.code, 4) << refused.err;
     EXPECT_TRUE(refused.Says("error: out of memory")) << refused.err;
     EXPECT_EQ(damaged.code, 3) << damaged.err;
@@ -96,7 +96,7 @@ TEST_F(Crashes, OfALibraryThatWasRefusedMemoryAreAShortage) {
       Crash();
     });
   };
-  const Ended refused = crash_after(ENOMEM), other = crash_after(0);
+  const Outcome refused = crash_after(ENOMEM), other = crash_after(0);
   EXPECT_EQ(refused.code, 4);
   EXPECT_TRUE(refused.Says("error: out of memory in HDF5")) << refused.err;
   EXPECT_EQ(other.code, 1000 + SIGSEGV);
@@ -104,7 +104,7 @@ TEST_F(Crashes, OfALibraryThatWasRefusedMemoryAreAShortage) {
 }
 
 TEST_F(Crashes, TheMessageBeginsALineOfItsOwn) {
-  const Ended ended = RunGuarded([] {
+  const Outcome ended = RunGuarded([] {
     StderrLine().Show("ETA 3h12m");
     const CrashGuard guard(ExitCode::kData, "SentencePiece model", "m");
     Crash();
@@ -116,7 +116,7 @@ TEST_F(Crashes, TheMessageBeginsALineOfItsOwn) {
 TEST_F(Crashes, AMappedFileThatIsCutShortIsNamed) {
   const Path path = ScratchDirectory("crash_guard") / "cut";
   ReplaceFileDurably(path, std::string(100000, 'x'));
-  const Ended ended = RunGuarded([&] {
+  const Outcome ended = RunGuarded([&] {
     const MappedFile none("/proc/self/cmdline"), map(path, ExitCode::kData);
     if (truncate(path.c_str(), 10) != 0) return;
     // Several threads meet it at once; one speaks.
@@ -137,7 +137,7 @@ TEST_F(Crashes, AMappedFileThatIsCutShortIsNamed) {
 
 // As a library that does not look at what malloc returns.
 TEST_F(Crashes, WithoutMemoryIsAShortageNotABug) {
-  const Ended ended = RunGuarded([] {
+  const Outcome ended = RunGuarded([] {
     const rlimit limit{rlim_t{64} << 20, rlim_t{64} << 20};
     setrlimit(RLIMIT_AS, &limit);
     Crash();
@@ -147,23 +147,24 @@ TEST_F(Crashes, WithoutMemoryIsAShortageNotABug) {
 }
 
 TEST_F(Crashes, ExceptionsThatNothingCatchesHaveTheirCode) {
-  const Ended memory = RunGuarded([] { std::thread([] { throw std::bad_alloc(); }).join(); });
+  const Outcome memory = RunGuarded([] { std::thread([] { throw std::bad_alloc(); }).join(); });
   EXPECT_EQ(memory.code, 4);
   EXPECT_EQ(memory.err, "error: out of memory\n");
-  const Ended data = RunGuarded([]() noexcept { Fail(ExitCode::kData, "no data"); });
+  const Outcome data = RunGuarded([]() noexcept { Fail(ExitCode::kData, "no data"); });
   EXPECT_EQ(data.code, 3);
   EXPECT_EQ(data.err, "error: no data\n");
-  const Ended bug = RunGuarded([] { std::thread([] { throw std::logic_error("wrong"); }).join(); });
+  const Outcome bug =
+      RunGuarded([] { std::thread([] { throw std::logic_error("wrong"); }).join(); });
   EXPECT_EQ(bug.code, 1000 + SIGABRT);
   EXPECT_TRUE(bug.Says("error: wrong (a bug in this program)")) << bug.err;
 }
 
 TEST_F(Crashes, ALibraryThatEndsTheProcessHasACode) {
-  const Ended ended = RunGuarded([] { std::exit(1); });
+  const Outcome ended = RunGuarded([] { std::exit(1); });
   EXPECT_EQ(ended.code, 4);
   EXPECT_TRUE(ended.Says("a library could not go on")) << ended.err;
   // As noexcept code does with an exception that passes through.
-  const Ended thrown = RunGuarded([] {
+  const Outcome thrown = RunGuarded([] {
     struct Noexcept {
       ~Noexcept() { std::terminate(); }
     };
@@ -172,7 +173,7 @@ TEST_F(Crashes, ALibraryThatEndsTheProcessHasACode) {
   });
   EXPECT_EQ(thrown.code, 4);
   EXPECT_TRUE(thrown.Says("a library could not go on")) << thrown.err;
-  const Ended model = RunGuarded([] {
+  const Outcome model = RunGuarded([] {
     const CrashGuard guard(ExitCode::kData, "SentencePiece model", "m");
     std::exit(-1);
   });
@@ -182,7 +183,7 @@ TEST_F(Crashes, ALibraryThatEndsTheProcessHasACode) {
 
 TEST_F(Crashes, TheLimitOnFileSizesIsAnError) {
   const Path path = ScratchDirectory("crash_guard") / "limited";
-  const Ended ended = RunGuarded([&]() noexcept {
+  const Outcome ended = RunGuarded([&]() noexcept {
     const rlimit limit{1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);
     ReplaceFileDurably(path, std::string(2000, 'x'));

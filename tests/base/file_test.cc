@@ -51,7 +51,7 @@ TEST(File, ErrorsSayWhatHelps) {
   EXPECT_EQ(ErrorOf([&] { ReadWholeFile(name); }, ExitCode::kResources),
             fmt::format("cannot read {}: File name too long; choose a shorter one", name.string()));
   ReplaceFileDurably(directory / "a", "x");
-  const Ended ended = RunInChild([&] {
+  const Outcome ended = RunInChild([&] {
     const rlimit none{0, 0};
     if (setrlimit(RLIMIT_NOFILE, &none) != 0) _exit(1);
     try {
@@ -125,7 +125,7 @@ TEST(File, PastThePageCacheOrNot) {
 TEST(File, MissingInodesAreNamed) {
   const Path disk = Scratch("inodes");
   CreateDirectories(disk);
-  const Ended ended = RunInChild([&] {
+  const Outcome ended = RunInChild([&] {
     if (!MayMount() || !MountSmallDisk(disk, "nr_inodes=3")) _exit(77);
     try {
       for (const char* name : {"a", "b", "c"}) {
@@ -154,7 +154,7 @@ TEST(File, MissingInodesAreNamed) {
 TEST(File, ErrorsOfReplacementsNameTheFile) {
   const Path disk = Scratch("small");
   CreateDirectories(disk);
-  const Ended ended = RunInChild([&] {
+  const Outcome ended = RunInChild([&] {
     if (!MayMount() || !MountSmallDisk(disk, "size=8k")) _exit(77);
     const auto replace = [&](size_t bytes) {
       try {

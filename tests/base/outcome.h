@@ -2,6 +2,8 @@
 // How a program that was run has ended, and what it printed.
 #pragma once
 
+#include <sys/wait.h>
+
 #include <string>
 
 namespace syntra {
@@ -13,5 +15,10 @@ struct Outcome {
   // Whether `part` was printed to stderr.
   bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
 };
+
+// Outcome::code by the status of waitpid.
+inline int CodeOfStatus(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
 
 }  // namespace syntra

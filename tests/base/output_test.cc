@@ -16,7 +16,7 @@ namespace syntra {
 namespace {
 
 TEST(Output, ErrorsAreMarkedOnceAndCommandNoTerminal) {
-  const Ended ended = RunInChild([] {
+  const Outcome ended = RunInChild([] {
     PrintError("no file \x1b[31m\xc2\x9bx\xff\nwhile \xc3\xa4", "rank 1: ");
     PrintError("error: a\nerror: b\n2 errors");
   });
@@ -26,7 +26,7 @@ TEST(Output, ErrorsAreMarkedOnceAndCommandNoTerminal) {
 }
 
 TEST(Output, AnErrorThatCannotBePrintedIsLost) {
-  const Ended ended = RunInChild([] {
+  const Outcome ended = RunInChild([] {
     dup2(open("/dev/full", O_WRONLY), STDERR_FILENO);
     PrintError("x");
     close(STDERR_FILENO);
@@ -37,7 +37,7 @@ TEST(Output, AnErrorThatCannotBePrintedIsLost) {
 }
 
 TEST(Output, ClosedDescriptorsAreOpened) {
-  const Ended ended = RunInChild([] {
+  const Outcome ended = RunInChild([] {
     for (const int descriptor : {0, 1}) close(descriptor);
     OpenStandardDescriptors();
     const int next = open("/dev/null", O_RDONLY);
@@ -76,7 +76,7 @@ TEST(Failure, ErrorsKeepTheirCodeAndTheRestAreBugs) {
 }
 
 TEST(Failure, TheLimitOnMemoryIsNamed) {
-  const Ended ended = RunInChild([] {
+  const Outcome ended = RunInChild([] {
     const rlimit limit{rlim_t{1} << 30, RLIM_INFINITY};
     setrlimit(RLIMIT_AS, &limit);
     PrintNote(MemoryLimitNote());

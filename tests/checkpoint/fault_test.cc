@@ -277,9 +277,10 @@ constexpr int kFewerRequests = 77;
 // Refuses one request for memory after the other, each alone in a run of `work`; returns how many
 // runs said that memory is short. `check` sees each run's end.
 int RefuseEach(int64_t every, const std::function<void()>& prepare,
-               const std::function<void()>& work, const std::function<void(const Ended&)>& check) {
+               const std::function<void()>& work,
+               const std::function<void(const Outcome&)>& check) {
   int shortages = 0;
-  Ended ended;
+  Outcome ended;
   for (int64_t request = 1; ended.code != kFewerRequests; request += every) {
     SCOPED_TRACE(fmt::format("request {}", request));
     prepare();
@@ -311,7 +312,7 @@ TEST(FaultsOfMemory, ARequestThatIsRefusedIsAShortage) {
     std::filesystem::remove_all(root);
     Sample(10).Save(root);
   };
-  const auto check = [&](const Ended& ended) {
+  const auto check = [&](const Outcome& ended) {
     EXPECT_THAT(NewestStep(root), AnyOf(ended.code == 0 ? 20 : 10, 20));
     if (ended.code != 0) return;
     // Other programs find the tensors, too.
@@ -332,7 +333,7 @@ TEST(FaultsOfMemory, ARequestThatIsRefusedWhileReadingIsAShortage) {
   const auto work = [&] {
     if (NewestStep(root, Recovery::kSetAside) != 20) _exit(1);
   };
-  const auto check = [&](const Ended&) {
+  const auto check = [&](const Outcome&) {
     EXPECT_THAT(DirectoryNames(root), ElementsAre(StepName(10), StepName(20)));
   };
   EXPECT_GT(RefuseEach(

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <cstdlib>
 #include <string>
@@ -21,7 +20,7 @@ inline Outcome RunShell(const std::string& command) {
   const int status =
       std::system(fmt::format("bash '{0}.sh' >'{0}.out' 2>'{0}.err' </dev/null", base).c_str());
   Outcome outcome;
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  outcome.code = CodeOfStatus(status);
   outcome.out = ReadWholeFile(base + ".out");
   outcome.err = ReadWholeFile(base + ".err");
   return outcome;

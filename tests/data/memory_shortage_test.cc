@@ -12,6 +12,7 @@
 #include "core/thread.h"
 #include "data/prepare.h"
 #include "data/record_reader.h"
+#include "tests/base/outcome.h"
 #include "tests/data/corpus_files.h"
 
 namespace syntra {
@@ -63,7 +64,7 @@ Ending RunShortOfMemory(int64_t mebibytes, const std::function<void()>& body) {
   close(ends[0]);
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  ending.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  ending.code = CodeOfStatus(status);
   return ending;
 }
 

@@ -24,6 +24,7 @@
 #include "data/tokenizer_model.pb.h"
 #include "data/training_data.h"
 #include "tests/base/error_of.h"
+#include "tests/base/outcome.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/trained_model.h"
 
@@ -320,7 +321,7 @@ int InChild(const std::function<int()>& body) {
   if (child == 0) _exit(body());
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  return CodeOfStatus(status);
 }
 
 std::string WithoutSpaces(size_t bytes) {

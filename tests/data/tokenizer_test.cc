@@ -235,7 +235,7 @@ TEST(Tokenizer, ADamagedModelThatCrashesIsAnError) {
   content.replace(699117, 512, 512, '\xff');
   const Path path = ScratchDirectory("tokenizer") / "damaged.model";
   ReplaceFileDurably(path, content);
-  const Ended ended = RunInChild([&] {
+  const Outcome ended = RunInChild([&] {
     InstallCrashHandlers("1");
     Tokenizer(path, 100).Encode("\u2122");
   });

@@ -175,7 +175,7 @@ Outcome Program::Wait() {
   if (!waited_) waitpid(pid_, &status_, 0);
   waited_ = true;
   Outcome outcome;
-  outcome.code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 1000 + WTERMSIG(status_);
+  outcome.code = CodeOfStatus(status_);
   outcome.out = ReadWholeFile(base_.string() + ".out");
   outcome.err = ReadWholeFile(base_.string() + ".err");
   if (launches_) outcome.err = WithoutBoxes(outcome.err);

@@ -113,7 +113,7 @@ class Terminal {
     Shows("never shown");
     int status = 0;
     waitpid(process_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    return CodeOfStatus(status);
   }
   const std::string& shown() const { return shown_; }
   pid_t process() const { return process_; }

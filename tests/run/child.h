@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/host.h"
+#include "tests/base/outcome.h"
 #include "tests/base/waiting.h"
 
 namespace syntra {
@@ -72,7 +73,7 @@ class Child {
     }
     waitpid(pid_, &status, 0);
     waited_ = true;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    return CodeOfStatus(status);
   }
 
  private:

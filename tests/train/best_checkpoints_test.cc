@@ -47,7 +47,7 @@ TEST(BestCheckpoints, AreCopiedWhereNothingCanBeLinked) {
 TEST(BestCheckpoints, NothingStaysOfACopyThatDoesNotFit) {
   const Path checkpoints = ScratchInMemory("best-full"), root = ScratchDirectory("best-full");
   Sample(10).Save(checkpoints);
-  const Ended ended = RunInChild([&] {
+  const Outcome ended = RunInChild([&] {
     if (!MayMount() || !MountSmallDisk(root, "size=8k")) _exit(77);
     try {
       BestCheckpoints(root, checkpoints).Keep("toy", 10);

@@ -359,7 +359,7 @@ TEST_F(Preflights, DiskSpaceNowAndLater) {
 TEST_F(Preflights, InodesForTheFirstFiles) {
   const Path disk = scratch_ / "disk";
   CreateDirectories(disk);
-  const Ended ended = RunInChild([&] {
+  const Outcome ended = RunInChild([&] {
     if (!MayMount() || !MountSmallDisk(disk, "nr_inodes=5")) _exit(77);
     try {
       CheckDisk({{"checkpoints", disk / "run/checkpoints", 1, 1}});
