@@ -54,9 +54,9 @@ RunForecast ForecastOn(const Config& config, const Layout& layout, const std::st
       .layout = layout,
       .cluster = ClusterOf(config.cluster(), config.train().precision(), link, layout)};
   CheckSumsAreKnown(config, forecast.cluster, layout);
-  const bool on_host = !forecast.cluster.has_gpus();
+  const bool gpus = forecast.cluster.has_gpus();
   forecast.plan = TrainingPlan::Make(
-      config, {.ranks = ranks, .bucket_elements = BucketElements(config.train(), ranks, on_host)});
+      config, {.ranks = ranks, .bucket_elements = BucketElements(config.train(), ranks, !gpus)});
   const StepWork work = StepWorkOf(*forecast.plan);
   forecast.step = PredictStep(work, forecast.cluster, layout);
   const double seconds = forecast.step.seconds();
@@ -67,7 +67,6 @@ RunForecast ForecastOn(const Config& config, const Layout& layout, const std::st
   forecast.cost = CostOf(forecast.cluster, layout,
                          seconds * static_cast<double>(config.train().steps()) +
                              forecast.save.stall * static_cast<double>(forecast.saves));
-  const bool gpus = forecast.cluster.has_gpus();
   forecast.memory =
       MemoryNeedsOn(*forecast.plan, gpus).total() * (gpus ? 1 : layout.ranks_per_node);
   forecast.fits = forecast.cluster.memory == 0 || forecast.memory <= forecast.cluster.memory;
