@@ -23,9 +23,8 @@ enum class Recovery {
 // usable, throws an error with every reason and leaves all in place, so a run never starts from
 // scratch by itself: Error(kResources) if none of them is known to be damaged, else
 // Error(kCheckpoint). A checkpoint of a newer format version also throws rather than being skipped.
-// With
-// kReadOnly so does one that cannot be read but may be good: without it a run would train the same
-// steps again, but a command would use another model.
+// With kReadOnly so does one that cannot be read but may be good: without it a run would train the
+// same steps again, but a command would use another model.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
 // A checkpoint as its manifest describes it; whether its tensors are sound is not looked at.

@@ -10,6 +10,7 @@
 #include "run/rank_names.h"
 
 namespace syntra {
+
 OddRanks FindOddRanks(std::span<const uint64_t> digests, std::span<const std::string> hosts) {
   // By the lowest rank of each group, so that the text does not depend on digests.
   std::map<uint64_t, std::vector<int>> by_digest;
