@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/utf8.h"
@@ -186,15 +187,17 @@ std::string FittingLine(std::string_view text, int columns) {
   return std::string(std::max(columns, 0), '.');
 }
 
-namespace {
-template <typename T>
-bool ParseWhole(std::string_view text, T* value) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size();
+bool ParseInt64(std::string_view text, int64_t* value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return code == std::errc() && end == text.data() + text.size();
 }
-}  // namespace
 
-bool ParseInt64(std::string_view text, int64_t* value) { return ParseWhole(text, value); }
-bool ParseDouble(std::string_view text, double* value) { return ParseWhole(text, value); }
+bool ParseDouble(std::string_view text, double* value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (end != text.data() + text.size()) return false;
+  if (code != std::errc::result_out_of_range) return code == std::errc();
+  *value = std::strtod(std::string(text).c_str(), nullptr);  // infinite, or 0
+  return std::isfinite(*value);
+}
 
 }  // namespace syntra

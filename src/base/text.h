@@ -48,7 +48,8 @@ std::string XmlText(std::string_view text);
 // Lines of at most `columns` characters, cut between words; a longer word is cut in two.
 std::vector<std::string> WrapText(std::string_view text, size_t columns);
 
-// Parse the whole of `text` as a number, independent of locale; false if it is not one.
+// Parse the whole of `text` as a number, independent of locale; false if it is not one, or too
+// large. What is too near to 0 for a double is 0.
 bool ParseInt64(std::string_view text, int64_t* value);
 bool ParseDouble(std::string_view text, double* value);
 

@@ -53,6 +53,10 @@ TEST(Text, NumbersMustFillTheText) {
   EXPECT_FALSE(ParseInt64("", &integer));
   EXPECT_TRUE(ParseDouble("2.5e-3", &number));
   EXPECT_EQ(number, 2.5e-3);
+  EXPECT_TRUE(ParseDouble("1e-400", &number));
+  EXPECT_EQ(number, 0);
+  EXPECT_FALSE(ParseDouble("1e400", &number));
+  EXPECT_FALSE(ParseDouble("1e-400x", &number));
 }
 
 TEST(Text, WrapText) {

@@ -150,7 +150,11 @@ TEST_F(DecoderRun, LearnsSentencesByHeartAndGoesOnWithThem) {
   read.insert(read.end(), {"--input", "aa ba ca", "--target", " da"});
   const Json weights = ParseJson(Run(read).out).at("first_example").at(0).at("weights").at(0);
   EXPECT_EQ(weights.size(), 5u);
-  for (int i = 0; i < 32; ++i) read.back() += " da";
+  // Where a row of 32 has room for another.
+  for (int i = 0; i < 28; ++i) read.back() += " da";
+  const Json full = ParseJson(Run(read).out).at("first_example").at(0).at("weights").at(0);
+  EXPECT_EQ(full.size(), 32u);
+  read.back() += " da";
   const Outcome too_long = Run(read);
   EXPECT_EQ(too_long.code, 2);
   EXPECT_THAT(too_long.out, HasSubstr("the text has a target of"));

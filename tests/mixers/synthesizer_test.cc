@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "kernels/tested.h"
+#include "mixers/mixer_cases.h"
 #include "mixers/mixer_trial.h"
 #include "program/numbers.h"
 
