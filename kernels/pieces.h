@@ -41,6 +41,9 @@ inline Piece PieceInto(const OpCall& call, const AxisRange& range, int input) {
   return piece;
 }
 
+// The pieces of which the output of a call is made.
+using PiecesOfCall = std::vector<Piece>(const OpCall& call);
+
 inline std::vector<Piece> SlicePieces(const OpCall& call) {
   const TensorType &x = call.inputs[0], &y = call.outputs[0];
   const auto axis = static_cast<int>(call.attributes.Int("axis"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul with oneDNN. Operands of another element type than the product's are first
-// converted into the workspace. B is packed into the library's blocked layout if that is faster.
+// matmul, matmul_relu and masked_matmul with oneDNN. Operands of another element type than the
+// product's are first converted into the workspace. B is packed into the library's blocked layout
+// if that is faster.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -12,7 +13,7 @@
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/transposed_gemm.h"
 #include "kernels/joined_matrix.h"
-#include "kernels/matmul_call.h"
+#include "kernels/matmul_relu_call.h"
 #include "kernels/operands.h"
 #include "kernels/packed_weights.h"
 
@@ -225,6 +226,13 @@ std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& prod
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
   return BindMatmul(call, MatmulCall::Of(call));
+}
+std::optional<BoundKernel> cpu_masked_matmul(const OpCall& call) {
+  return BindMatmul(call, MatmulCall::OfMasked(call));
+}
+std::optional<BoundKernel> cpu_matmul_relu(const OpCall& call) {
+  return BindMatmulRelu(
+      call, [](const OpCall& each) { return BindMatmul(each, MatmulCall::OfRelu(each)); });
 }
 
 }  // namespace syntra

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ops that are loops over strided operands: add, multiply and broadcast_to, and those that only
+// move elements.
 #include "base/divide.h"
 #include "core/simd_targets.h"
 
@@ -8,6 +10,7 @@
 #include "kernels/cpu/pack.h"
 #include "kernels/cpu/strided-inl.h"
 #include "kernels/cpu/strided.h"
+#include "kernels/pieces.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
@@ -139,16 +142,46 @@ BoundKernel BindStrided(const StridedCall& call) {
   return kernel;
 }
 
-BoundKernel BindPieces(std::vector<Piece> pieces) {
+namespace {
+
+std::optional<BoundKernel> BindBroadcast(const OpCall& call, StridedOp op) {
+  if (!AreActivations(call)) return std::nullopt;
+  return BindStrided(StridedCall::Broadcast(call, op, call.outputs[0].shape));
+}
+
+// The kernel of an op whose output is made of pieces.
+std::optional<BoundKernel> BindPieces(const OpCall& call, PiecesOfCall* pieces_of) {
+  if (!AreActivations(call)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [pieces = std::move(pieces)](const KernelArguments& arguments) {
+  kernel.run = [pieces = pieces_of(call)](const KernelArguments& arguments) {
     for (const auto& [copy, input] : pieces) {
       const void* from = input == Piece::kZeros ? nullptr : arguments.inputs[input];
       RunStrided(copy, arguments.outputs[0], from, nullptr);
     }
   };
   return kernel;
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cpu_add(const OpCall& call) {
+  return BindBroadcast(call, StridedOp::kAdd);
+}
+std::optional<BoundKernel> cpu_multiply(const OpCall& call) {
+  return BindBroadcast(call, StridedOp::kMultiply);
+}
+std::optional<BoundKernel> cpu_broadcast_to(const OpCall& call) {
+  return BindBroadcast(call, StridedOp::kMultiply);
+}
+
+std::optional<BoundKernel> cpu_concatenate(const OpCall& call) {
+  return BindPieces(call, ConcatenatePieces);
+}
+std::optional<BoundKernel> cpu_pad(const OpCall& call) { return BindPieces(call, PadPieces); }
+std::optional<BoundKernel> cpu_slice(const OpCall& call) { return BindPieces(call, SlicePieces); }
+std::optional<BoundKernel> cpu_transpose(const OpCall& call) {
+  return BindPieces(call, TransposePieces);
 }
 
 }  // namespace syntra

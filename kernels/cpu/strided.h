@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "kernels/pieces.h"
+#include "kernels/strided_call.h"
 
 namespace syntra {
 
@@ -16,8 +16,5 @@ void RunCopies(std::span<const StridedCall> copies, void* y, std::span<void* con
 
 // Makes this call the kernel of an op: y is output 0, a and b are inputs 0 and 1.
 BoundKernel BindStrided(const StridedCall& call);
-
-// The kernel of an op whose output is made of these pieces.
-BoundKernel BindPieces(std::vector<Piece> pieces);
 
 }  // namespace syntra

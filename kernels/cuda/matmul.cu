@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul with cuBLASLt or, where it is faster, our own kernel. Operands of another element type
-// than the product's are first converted into the workspace.
+// matmul, batch_matmul, matmul_relu and masked_matmul with cuBLASLt or, where it is faster, our own
+// kernel. Operands of another element type than the product's are first converted into the
+// workspace.
 #include "kernels/cuda/matmul.h"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "kernels/cuda/matmul_hopper.h"
 #include "kernels/cuda/strided.h"
 #include "kernels/joined_matrix.h"
+#include "kernels/matmul_relu_call.h"
 
 namespace syntra {
 namespace {
@@ -121,6 +123,16 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
 
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {
   return gpu::BindMatmul(call, MatmulCall::Of(call));
+}
+std::optional<BoundKernel> cuda_batch_matmul(const OpCall& call) {
+  return gpu::BindMatmul(call, MatmulCall::OfBatch(call));
+}
+std::optional<BoundKernel> cuda_masked_matmul(const OpCall& call) {
+  return gpu::BindMatmul(call, MatmulCall::OfMasked(call));
+}
+std::optional<BoundKernel> cuda_matmul_relu(const OpCall& call) {
+  return BindMatmulRelu(
+      call, [](const OpCall& each) { return gpu::BindMatmul(each, MatmulCall::OfRelu(each)); });
 }
 
 }  // namespace syntra

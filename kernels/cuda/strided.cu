@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ops that are loops over strided operands: add, multiply and broadcast_to, and those that only
+// move elements.
 #include "kernels/cuda/strided.h"
 
 #include <algorithm>
 
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/pieces.h"
 
-namespace syntra::gpu {
+namespace syntra {
+namespace gpu {
 namespace {
 
 template <typename Y, typename A, typename B>
@@ -113,10 +117,19 @@ BoundKernel BindStrided(const StridedCall& call) {
   return kernel;
 }
 
-BoundKernel BindPieces(std::vector<Piece> pieces) {
+namespace {
+
+std::optional<BoundKernel> BindBroadcast(const OpCall& call, StridedOp op) {
+  if (!AreActivations(call)) return std::nullopt;
+  return BindStrided(StridedCall::Broadcast(call, op, call.outputs[0].shape));
+}
+
+// The kernel of an op whose output is made of pieces.
+std::optional<BoundKernel> BindPieces(const OpCall& call, PiecesOfCall* pieces_of) {
+  if (!AreActivations(call)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [pieces = std::move(pieces)](const KernelArguments& arguments) {
+  kernel.run = [pieces = pieces_of(call)](const KernelArguments& arguments) {
     std::vector<PlacedCopy> copies;
     for (const auto& [copy, input] : pieces) {
       const void* from = input == Piece::kZeros ? nullptr : arguments.inputs[input];
@@ -127,4 +140,28 @@ BoundKernel BindPieces(std::vector<Piece> pieces) {
   return kernel;
 }
 
-}  // namespace syntra::gpu
+}  // namespace
+}  // namespace gpu
+
+std::optional<BoundKernel> cuda_add(const OpCall& call) {
+  return gpu::BindBroadcast(call, StridedOp::kAdd);
+}
+std::optional<BoundKernel> cuda_multiply(const OpCall& call) {
+  return gpu::BindBroadcast(call, StridedOp::kMultiply);
+}
+std::optional<BoundKernel> cuda_broadcast_to(const OpCall& call) {
+  return gpu::BindBroadcast(call, StridedOp::kMultiply);
+}
+
+std::optional<BoundKernel> cuda_concatenate(const OpCall& call) {
+  return gpu::BindPieces(call, ConcatenatePieces);
+}
+std::optional<BoundKernel> cuda_pad(const OpCall& call) { return gpu::BindPieces(call, PadPieces); }
+std::optional<BoundKernel> cuda_slice(const OpCall& call) {
+  return gpu::BindPieces(call, SlicePieces);
+}
+std::optional<BoundKernel> cuda_transpose(const OpCall& call) {
+  return gpu::BindPieces(call, TransposePieces);
+}
+
+}  // namespace syntra

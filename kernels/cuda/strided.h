@@ -6,7 +6,7 @@
 #include <span>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/pieces.h"
+#include "kernels/strided_call.h"
 
 namespace syntra::gpu {
 
@@ -49,8 +49,5 @@ void RunCopies(const KernelArguments& arguments, std::span<const StridedCall> co
 
 // Makes this call the kernel of an op: y is output 0, a and b are inputs 0 and 1.
 BoundKernel BindStrided(const StridedCall& call);
-
-// The kernel of an op whose output is made of these pieces.
-BoundKernel BindPieces(std::vector<Piece> pieces);
 
 }  // namespace syntra::gpu
