@@ -9,7 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/adafactor.h"
 #include "kernels/cpu/reduce-inl.h"
-#include "kernels/math/hyperparameters.h"
+#include "kernels/math/optimizers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 using DoubleVector = hn::Vec<hn::ScalableTag<double>>;
 
-constexpr float kSquareFloor = static_cast<float>(adafactor::kSquareFloor);
+constexpr float kSquareFloor = static_cast<float>(kAdafactorSquareFloor);
 
 HWY_INLINE double SumDoubleLanes(DoubleVector sum) {
   return hn::GetLane(hn::SumOfLanes(hn::ScalableTag<double>(), sum));
@@ -146,24 +146,27 @@ void ApplyFactored(const AdafactorMatrices& m, const float* gradient, float scal
   });
 }
 
-void AdafactorFactored(const AdafactorMatrices& m, const AdafactorHyper& hyper,
+void AdafactorFactored(const AdafactorMatrices& m, const float* hyper, double clip_threshold,
                        const AdafactorTensors& tensors, std::byte* workspace) {
   const FactoredScratch scratch(m, workspace);
-  SumSecondMoments(m, tensors.gradient, hyper.gradient_scale, tensors.p, scratch);
-  UpdateFactors(m, hyper.beta2, tensors.row_average, tensors.column_average, scratch);
-  SumUpdates(m, tensors.gradient, hyper.gradient_scale, scratch);
+  const float gradient_scale = hyper[hyper::kGradientScale];
+  SumSecondMoments(m, tensors.gradient, gradient_scale, tensors.p, scratch);
+  UpdateFactors(m, hyper[hyper::kBeta2], tensors.row_average, tensors.column_average, scratch);
+  SumUpdates(m, tensors.gradient, gradient_scale, scratch);
   double x_squares = 0.0, p_squares = 0.0;
   for (int64_t item = 0; item < m.block_count(); ++item) {
     x_squares += scratch.x_squares[item];
     p_squares += scratch.p_squares[item];
   }
   const int64_t count = m.matrices * m.rows * m.columns;
-  const float step = AdafactorStep(hyper, x_squares, p_squares, count);
-  ApplyFactored(m, tensors.gradient, step * hyper.gradient_scale, tensors.p, scratch);
+  const float step = AdafactorStep(hyper, clip_threshold, x_squares, p_squares, count);
+  ApplyFactored(m, tensors.gradient, step * gradient_scale, tensors.p, scratch);
 }
 
-void AdafactorFull(const AdafactorHyper& hyper, const AdafactorTensors& tensors, int64_t count,
-                   double* partial) {
+void AdafactorFull(const float* hyper, double clip_threshold, const AdafactorTensors& tensors,
+                   int64_t count, double* partial) {
+  const float gradient_scale = hyper[hyper::kGradientScale], beta2 = hyper[hyper::kBeta2];
+  const auto rest = static_cast<float>(1.0 - double{beta2});
   const float* gradient = tensors.gradient;
   float *p = tensors.p, *average = tensors.average;
   const FloatTag d;
@@ -175,11 +178,10 @@ void AdafactorFull(const AdafactorHyper& hyper, const AdafactorTensors& tensors,
       DoubleVector x_squares = hn::Zero(d64), p_squares = hn::Zero(d64);
       VectorLoop(std::min(kElementBlock, count - first), [&](int64_t k, auto lanes) {
         const int64_t i = first + k;
-        const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, hyper.gradient_scale));
+        const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, gradient_scale));
         const FloatVector u = hn::MulAdd(g, g, hn::Set(d, kSquareFloor));
         const FloatVector v =
-            hn::MulAdd(hn::Set(d, static_cast<float>(hyper.beta2)), Load(average + i, lanes),
-                       hn::Mul(hn::Set(d, static_cast<float>(1.0 - hyper.beta2)), u));
+            hn::MulAdd(hn::Set(d, beta2), Load(average + i, lanes), hn::Mul(hn::Set(d, rest), u));
         Store(v, average + i, lanes);
         const FloatVector x = Valid(hn::Mul(g, InverseRoot(v)), lanes);
         x_squares = AddProducts(x, x, x_squares);
@@ -195,7 +197,8 @@ void AdafactorFull(const AdafactorHyper& hyper, const AdafactorTensors& tensors,
     x_squares += partial[2 * block];
     p_squares += partial[2 * block + 1];
   }
-  const float scale = AdafactorStep(hyper, x_squares, p_squares, count) * hyper.gradient_scale;
+  const float scale =
+      AdafactorStep(hyper, clip_threshold, x_squares, p_squares, count) * gradient_scale;
   ParallelVectorLoop(count, [=](int64_t i, auto lanes) {
     const FloatVector x = hn::Mul(Load(gradient + i, lanes), InverseRoot(Load(average + i, lanes)));
     Store(hn::NegMulAdd(hn::Set(FloatTag(), scale), x, Load(p + i, lanes)), p + i, lanes);
@@ -212,22 +215,6 @@ namespace syntra {
 HWY_EXPORT(AdafactorFactored);
 HWY_EXPORT(AdafactorFull);
 
-namespace {
-
-bool ChangesAnything(const KernelArguments& arguments) {
-  return std::isfinite(Input<float>(arguments, adafactor::kHyper)[hyper::kGradientScale]);
-}
-
-AdafactorHyper HyperOf(const KernelArguments& arguments, double clip_threshold) {
-  const float* hyper = Input<float>(arguments, adafactor::kHyper);
-  return {.rate = hyper[hyper::kRate],
-          .beta2 = hyper[hyper::kBeta2],
-          .clip_threshold = clip_threshold,
-          .gradient_scale = hyper[hyper::kGradientScale]};
-}
-
-}  // namespace
-
 std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
   const TensorType& gradient = call.inputs[adafactor::kGradient];
   const Shape shape = gradient.shape;
@@ -240,9 +227,10 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
     const int64_t count = shape.size();
     kernel.workspace_bytes = 2 * ElementBlocks(count) * sizeof(double);
     kernel.run = [=](const KernelArguments& arguments) {
-      if (!ChangesAnything(arguments)) return;
+      const float* hyper = Input<float>(arguments, adafactor::kHyper);
+      if (!ChangesAnything(hyper)) return;
       HWY_DYNAMIC_DISPATCH(AdafactorFull)
-      (HyperOf(arguments, clip_threshold),
+      (hyper, clip_threshold,
        {.gradient = Input<float>(arguments, adafactor::kGradient),
         .p = Output<float>(arguments, adafactor::kParameter),
         .average = Output<float>(arguments, adafactor::kFull)},
@@ -264,9 +252,10 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
   const int by_column = row_per_column ? adafactor::kRow : adafactor::kColumn;
   kernel.workspace_bytes = AdafactorLayout(matrices).bytes;
   kernel.run = [=](const KernelArguments& arguments) {
-    if (!ChangesAnything(arguments)) return;
+    const float* hyper = Input<float>(arguments, adafactor::kHyper);
+    if (!ChangesAnything(hyper)) return;
     HWY_DYNAMIC_DISPATCH(AdafactorFactored)
-    (matrices, HyperOf(arguments, clip_threshold),
+    (matrices, hyper, clip_threshold,
      {.gradient = Input<float>(arguments, adafactor::kGradient),
       .p = Output<float>(arguments, adafactor::kParameter),
       .row_average = Output<float>(arguments, by_row),

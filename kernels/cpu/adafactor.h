@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dimensions and scalars of one Adafactor update. A factored parameter is treated as O matrices
+// The dimensions and tensors of one Adafactor update. A factored parameter is treated as O matrices
 // of A rows and B columns (its last two axes), any other as a vector of elements.
 #pragma once
 
-#include <cmath>
-
 #include "kernels/cpu/reduction_blocks.h"
-#include "kernels/math/adafactor.h"
 #include "kernels/workspace.h"
 
 namespace syntra {
@@ -49,19 +46,5 @@ struct AdafactorTensors {
   // The averages with one entry for each row, and for each column, of the matrices.
   float *row_average = nullptr, *column_average = nullptr;
 };
-
-struct AdafactorHyper {
-  double rate, beta2, clip_threshold;
-  float gradient_scale;
-};
-
-// The step of p -= step * x: the learning rate times the parameter's scale, after clipping.
-inline float AdafactorStep(const AdafactorHyper& hyper, double x_squares, double p_squares,
-                           int64_t count) {
-  const auto size = static_cast<double>(count);
-  const double clip = std::max(1.0, std::sqrt(x_squares / size) / hyper.clip_threshold);
-  return static_cast<float>(hyper.rate *
-                            std::max(std::sqrt(p_squares / size), adafactor::kScaleFloor) / clip);
-}
 
 }  // namespace syntra

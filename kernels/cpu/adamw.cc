@@ -6,31 +6,32 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/adamw.cc"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/adamw.h"
 #include "kernels/cpu/reduce-inl.h"
-#include "kernels/math/adafactor.h"
-#include "kernels/math/hyperparameters.h"
+#include "kernels/math/optimizers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// p = p * keep - step * m / (sqrt(v * v_scale) + epsilon), then p *= keep_after.
-void AdamwPass(const AdamwFactors& f, const AdamwTensors& tensors, int64_t count) {
+void AdamwPass(const AdamwConstants& c, const AdamwFactors& f, int64_t count,
+               const KernelArguments& arguments) {
+  const float* gradient = Input<float>(arguments, 0);
+  float *parameter = Output<float>(arguments, 0), *m_at = Output<float>(arguments, 1);
+  float* v_at = Output<float>(arguments, 2);
   ParallelVectorLoop(count, [=](int64_t i, auto lanes) {
     const FloatTag d;
-    const FloatVector g = hn::Mul(Load(tensors.gradient + i, lanes), hn::Set(d, f.gradient_scale));
-    const FloatVector m = hn::MulAdd(hn::Set(d, f.beta1), Load(tensors.m + i, lanes),
-                                     hn::Mul(hn::Set(d, f.one_minus_beta1), g));
-    const FloatVector v = hn::MulAdd(hn::Set(d, f.beta2), Load(tensors.v + i, lanes),
-                                     hn::Mul(hn::Set(d, f.one_minus_beta2), hn::Mul(g, g)));
+    const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, f.gradient_scale));
+    const FloatVector m = hn::MulAdd(hn::Set(d, c.beta1), Load(m_at + i, lanes),
+                                     hn::Mul(hn::Set(d, c.one_minus_beta1), g));
+    const FloatVector v = hn::MulAdd(hn::Set(d, c.beta2), Load(v_at + i, lanes),
+                                     hn::Mul(hn::Set(d, c.one_minus_beta2), hn::Mul(g, g)));
     const FloatVector root = hn::Sqrt(hn::Mul(v, hn::Set(d, f.v_scale)));
     const FloatVector update =
-        hn::Div(hn::Mul(hn::Set(d, f.step), m), hn::Add(root, hn::Set(d, f.epsilon)));
-    const FloatVector p = hn::Mul(Load(tensors.parameter + i, lanes), hn::Set(d, f.keep_before));
-    Store(hn::Mul(hn::Sub(p, update), hn::Set(d, f.keep_after)), tensors.parameter + i, lanes);
-    Store(m, tensors.m + i, lanes);
-    Store(v, tensors.v + i, lanes);
+        hn::Div(hn::Mul(hn::Set(d, f.step), m), hn::Add(root, hn::Set(d, c.epsilon)));
+    const FloatVector p = hn::Mul(Load(parameter + i, lanes), hn::Set(d, f.keep_before));
+    Store(hn::Mul(hn::Sub(p, update), hn::Set(d, f.keep_after)), parameter + i, lanes);
+    Store(m, m_at + i, lanes);
+    Store(v, v_at + i, lanes);
   });
 }
 
@@ -56,38 +57,20 @@ std::optional<BoundKernel> cpu_adamw(const OpCall& call) {
     if (!IsF32(type)) return std::nullopt;
   }
   const int64_t count = call.outputs[0].shape.size();
-  const double beta1 = call.attributes.Number("beta1"), beta2 = call.attributes.Number("beta2");
   const bool rms_scaled = call.attributes.Flag("rms_scaled");
-  AdamwFactors constant;
-  constant.beta1 = static_cast<float>(beta1);
-  constant.one_minus_beta1 = static_cast<float>(1.0 - beta1);
-  constant.beta2 = static_cast<float>(beta2);
-  constant.one_minus_beta2 = static_cast<float>(1.0 - beta2);
-  constant.epsilon = static_cast<float>(call.attributes.Number("epsilon"));
   BoundKernel kernel;
   if (rms_scaled) kernel.workspace_bytes = ElementBlocks(count) * sizeof(double);
-  kernel.run = [=](const KernelArguments& arguments) {
+  kernel.run = [=,
+                constants = AdamwConstants::Of(call.attributes)](const KernelArguments& arguments) {
     const float* hyper = Input<float>(arguments, 1);
-    const double rate = hyper[hyper::kRate], weight_decay = hyper[hyper::kWeightDecay];
-    const double bias1 = hyper[hyper::kBias1], bias2 = hyper[hyper::kBias2];
-    const AdamwTensors tensors{Input<float>(arguments, 0), Output<float>(arguments, 0),
-                               Output<float>(arguments, 1), Output<float>(arguments, 2)};
-    AdamwFactors f = constant;
-    f.gradient_scale = hyper[hyper::kGradientScale];
-    if (!std::isfinite(f.gradient_scale)) return;
+    if (!ChangesAnything(hyper)) return;
+    AdamwFactors factors = AdamwFactors::Plain(hyper);
     if (rms_scaled) {
       const double squares = HWY_DYNAMIC_DISPATCH(AdamwParameterSquares)(
-          tensors.parameter, count, reinterpret_cast<double*>(arguments.workspace));
-      const double rms = std::sqrt(squares / static_cast<double>(count));
-      f.step = static_cast<float>(rate * std::max(adafactor::kScaleFloor, rms) * std::sqrt(bias2) /
-                                  bias1);
-      f.keep_after = static_cast<float>(1.0 - rate * weight_decay);
-    } else {
-      f.step = static_cast<float>(rate / bias1);
-      f.v_scale = static_cast<float>(1.0 / bias2);
-      f.keep_before = static_cast<float>(1.0 - rate * weight_decay);
+          Output<float>(arguments, 0), count, reinterpret_cast<double*>(arguments.workspace));
+      factors = AdamwFactors::Scaled(hyper, std::sqrt(squares / static_cast<double>(count)));
     }
-    HWY_DYNAMIC_DISPATCH(AdamwPass)(f, tensors, count);
+    HWY_DYNAMIC_DISPATCH(AdamwPass)(constants, factors, count, arguments);
   };
   return kernel;
 }

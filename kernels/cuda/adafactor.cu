@@ -6,8 +6,7 @@
 #include "base/divide.h"
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/math/adafactor.h"
-#include "kernels/math/hyperparameters.h"
+#include "kernels/math/optimizers.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
 
@@ -19,10 +18,9 @@ using namespace gpu;
 struct Hyper {
   const float* values;
 
-  __device__ float rate() const { return values[hyper::kRate]; }
   __device__ float gradient_scale() const { return values[hyper::kGradientScale]; }
   __device__ float beta2() const { return values[hyper::kBeta2]; }
-  __device__ bool changes_anything() const { return std::isfinite(gradient_scale()); }
+  __device__ bool changes_anything() const { return ChangesAnything(values); }
   __device__ float Average(float average, float value) const {
     return beta2() * average + (1.0f - beta2()) * value;
   }
@@ -98,7 +96,7 @@ struct Tensor {
   __host__ __device__ bool factored() const { return full_average == nullptr; }
   __device__ float Square(float unscaled) const {
     const float g = unscaled * hyper.gradient_scale();
-    return g * g + static_cast<float>(adafactor::kSquareFloor);
+    return g * g + static_cast<float>(kAdafactorSquareFloor);
   }
   __device__ float SquareAt(int64_t i) const { return Square(gradient[i]); }
   // x of `count` <= 8 elements from i on. Call it after the averages have been updated.
@@ -257,7 +255,6 @@ struct SumSquares {
   }
 };
 
-// The step: the learning rate times the parameter's scale, after clipping.
 struct MakeStep {
   static int64_t PartsOf(const Tensor&) { return 1; }
   __device__ void operator()(const Tensor& tensor, Part) const {
@@ -270,10 +267,8 @@ struct MakeStep {
     }
     const Squares sum = SumSquares::SumOfBlock(sums, Shared<SumStorage>());
     if (ThreadIndex() != 0) return;
-    const auto size = static_cast<double>(tensor.size);
-    const double clip = fmax(1.0, sqrt(sum.x / size) / tensor.clip_threshold);
-    const double scale = fmax(sqrt(sum.p / size), adafactor::kScaleFloor);
-    tensor.norms->step = static_cast<float>(tensor.hyper.rate() * scale / clip);
+    tensor.norms->step =
+        AdafactorStep(tensor.hyper.values, tensor.clip_threshold, sum.x, sum.p, tensor.size);
   }
 };
 

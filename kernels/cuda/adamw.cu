@@ -5,8 +5,7 @@
 // (kernels/backend.h).
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/math/adafactor.h"
-#include "kernels/math/hyperparameters.h"
+#include "kernels/math/optimizers.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -51,34 +50,17 @@ struct FinishRootMeanSquare {
 };
 
 struct Update {
-  float beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
+  AdamwConstants constants;
 
   static int64_t PartsOf(const Tensor& tensor) { return ElementwiseParts(tensor.count); }
 
-  // p = p * keep_before - step * m / (sqrt(v * v_scale) + epsilon), then p *= keep_after.
-  struct Factors {
-    float gradient_scale, step, v_scale, keep_before, keep_after;
-  };
-
-  __device__ static Factors FactorsOf(const Tensor& tensor) {
-    const float* hyper = tensor.hyper;
-    const double rate = hyper[hyper::kRate], bias1 = hyper[hyper::kBias1];
-    const double bias2 = hyper[hyper::kBias2];
-    const float gradient_scale = hyper[hyper::kGradientScale];
-    const auto keep = static_cast<float>(1.0 - rate * hyper[hyper::kWeightDecay]);
-    if (tensor.scratch == nullptr) {
-      return {gradient_scale, static_cast<float>(rate / bias1), static_cast<float>(1.0 / bias2),
-              keep, 1.0f};
-    }
-    const double scale =
-        fmax(static_cast<double>(tensor.scratch->root_mean_square), adafactor::kScaleFloor);
-    return {gradient_scale, static_cast<float>(rate * scale * sqrt(bias2) / bias1), 1.0f, 1.0f,
-            keep};
-  }
-
   __device__ void operator()(const Tensor& tensor, Part part) const {
-    if (!std::isfinite(tensor.hyper[hyper::kGradientScale])) return;
-    const Factors f = FactorsOf(tensor);
+    if (!ChangesAnything(tensor.hyper)) return;
+    const AdamwConstants& c = constants;
+    const AdamwFactors f =
+        tensor.scratch == nullptr
+            ? AdamwFactors::Plain(tensor.hyper)
+            : AdamwFactors::Scaled(tensor.hyper, tensor.scratch->root_mean_square);
     ElementsOf(tensor.count, part, [&](int64_t i, int count) {
       const Eight g = LoadEight(tensor.gradient + i, count);
       Eight p = LoadEight(tensor.parameter + i, count), m = LoadEight(tensor.m + i, count),
@@ -86,9 +68,9 @@ struct Update {
 #pragma unroll
       for (int k = 0; k < kEight; ++k) {
         const float scaled = g[k] * f.gradient_scale;
-        m[k] = beta1 * m[k] + one_minus_beta1 * scaled;
-        v[k] = beta2 * v[k] + one_minus_beta2 * (scaled * scaled);
-        const float update = f.step * m[k] / (sqrtf(v[k] * f.v_scale) + epsilon);
+        m[k] = c.beta1 * m[k] + c.one_minus_beta1 * scaled;
+        v[k] = c.beta2 * v[k] + c.one_minus_beta2 * (scaled * scaled);
+        const float update = f.step * m[k] / (sqrtf(v[k] * f.v_scale) + c.epsilon);
         p[k] = (p[k] * f.keep_before - update) * f.keep_after;
       }
       StoreEight(p, tensor.parameter + i, count);
@@ -98,12 +80,6 @@ struct Update {
     });
   }
 };
-
-Update UpdateOf(const Attributes& attributes) {
-  const double beta1 = attributes.Number("beta1"), beta2 = attributes.Number("beta2");
-  return {static_cast<float>(beta1), static_cast<float>(beta2), static_cast<float>(1.0 - beta1),
-          static_cast<float>(1.0 - beta2), static_cast<float>(attributes.Number("epsilon"))};
-}
 
 }  // namespace
 
@@ -119,7 +95,8 @@ std::optional<BoundKernel> cuda_adamw(std::span<const OpCall> calls) {
   BoundKernel kernel;
   if (rms_scaled) kernel.workspace_bytes = calls.size() * sizeof(Scratch);
   kernel.run = [tensors, rms_scaled, places = OperandPlaces(calls),
-                update = UpdateOf(attributes)](const KernelArguments& all) mutable {
+                update =
+                    Update{AdamwConstants::Of(attributes)}](const KernelArguments& all) mutable {
     for (size_t i = 0; i < tensors.size(); ++i) {
       const KernelArguments own = places.Of(all, i);
       Tensor& tensor = tensors[i];

@@ -13,8 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/math/adafactor.h"
-#include "kernels/math/hyperparameters.h"
+#include "kernels/math/optimizers.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -86,7 +85,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   std::vector<double> x(inputs[0].numbers.begin(), inputs[0].numbers.end()), u(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] *= hyper[hyper::kGradientScale];
-    u[i] = x[i] * x[i] + adafactor::kSquareFloor;
+    u[i] = x[i] * x[i] + kAdafactorSquareFloor;
   }
   if (Factored(call.attributes)) {
     const int64_t row_axis = call.attributes.Int("row_axis");
@@ -99,7 +98,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
     for (size_t i = 0; i < x.size(); ++i) x[i] /= std::sqrt(outputs[1].numbers[i]);
   }
   const double clip = std::max(1.0, RootMeanSquare(x) / call.attributes.Number("clip_threshold"));
-  const double step = rate * std::max(RootMeanSquare(p), adafactor::kScaleFloor) / clip;
+  const double step = rate * ParameterScale(RootMeanSquare(p)) / clip;
   for (size_t i = 0; i < p.size(); ++i) p[i] -= step * x[i];
 }
 

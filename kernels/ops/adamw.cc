@@ -9,11 +9,9 @@
 //   step = rate * max(1e-3, RMS(p)) * sqrt(bias2) / bias1
 //   p -= step * m / (sqrt(v) + epsilon);  p -= rate * weight_decay * p
 // Attributes {beta1, beta2, epsilon, rms_scaled}.
-#include <algorithm>
 #include <cmath>
 
-#include "kernels/math/adafactor.h"
-#include "kernels/math/hyperparameters.h"
+#include "kernels/math/optimizers.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -36,8 +34,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const double epsilon = call.attributes.Number("epsilon");
   if (!std::isfinite(scale)) return;
   const bool rms_scaled = call.attributes.Flag("rms_scaled");
-  const double step =
-      rate * std::max(adafactor::kScaleFloor, RootMeanSquare(p)) * std::sqrt(bias2) / bias1;
+  const double step = rate * ParameterScale(RootMeanSquare(p)) * std::sqrt(bias2) / bias1;
   for (size_t i = 0; i < p.size(); ++i) {
     const double g = gradient[i] * scale;
     m[i] = beta1 * m[i] + (1.0 - beta1) * g;
