@@ -8,25 +8,15 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/gemm_batch.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/head_matmul_call.h"
 #include "kernels/operands.h"
 
 namespace syntra {
 namespace {
 
-struct HeadShape {
-  int64_t rows, heads, in, out;
-  DType dtype;
-
-  explicit HeadShape(const OpCall& call)
-      : rows(call.inputs[0].shape.rows()),
-        heads(call.attributes.Int("heads")),
-        in(call.inputs[1].shape[-2]),
-        out(call.inputs[1].shape[-1]),
-        dtype(call.inputs[0].dtype) {}
-
-  TensorType x() const { return {dtype, {rows * heads, in}}; }
-  TensorType y() const { return {dtype, {rows * heads, out}}; }
-};
+// x and y as matrices of a row for each head.
+TensorType X(const HeadMatmulCall& e) { return {e.dtype, {e.rows * e.heads, e.in}}; }
+TensorType Y(const HeadMatmulCall& e) { return {e.dtype, {e.rows * e.heads, e.out}}; }
 
 BoundKernel SharedProduct(const TensorType& a, const TensorType& b, const TensorType& c,
                           bool transpose_a, bool transpose_b, bool accumulate) {
@@ -44,23 +34,15 @@ struct PerHead {
   size_t scratch_offset;
 };
 
-BoundKernel BindPerHead(const OpCall& call, const HeadShape& shape) {
-  const size_t size = SizeOf(shape.dtype);
-  GemmProblem problem;
-  problem.m = shape.rows;
-  problem.k = shape.in;
-  problem.n = shape.out;
-  problem.a_stride = shape.heads * shape.in;
-  problem.c_stride = shape.heads * shape.out;
-  problem.ab = problem.c = shape.dtype;
-  problem.accumulate = Accumulates(call, 0);
+BoundKernel BindPerHead(const OpCall& call, const HeadMatmulCall& e) {
+  const size_t size = SizeOf(e.dtype);
   BoundKernel kernel;
   WorkspaceLayout layout;
-  Converted weight(call.inputs[1], shape.dtype, cpu_copy, layout);
+  Converted weight(call.inputs[1], e.dtype, cpu_copy, layout);
   const auto plan = std::make_shared<const PerHead>(
       PerHead{std::move(weight),
-              HeadProducts(problem, shape.heads,
-                           {shape.in * size, shape.in * shape.out * size, shape.out * size}),
+              HeadProducts(e.Product(e.in, e.out, false, Accumulates(call, 0)), e.heads,
+                           {e.in * size, e.in * e.out * size, e.out * size}),
               layout.bytes()});
   kernel.accumulates = true;
   kernel.workspace_bytes = plan->scratch_offset + plan->products.workspace_bytes();
@@ -77,39 +59,20 @@ struct PerHeadGrad {
   size_t scratch_offset = 0;
 };
 
-BoundKernel BindPerHeadGrad(const OpCall& call, const HeadShape& shape) {
-  const size_t size = SizeOf(shape.dtype);
-  GemmProblem to_x;
-  to_x.m = shape.rows;
-  to_x.k = shape.out;
-  to_x.n = shape.in;
-  to_x.transpose_b = true;
-  to_x.a_stride = shape.heads * shape.out;
-  to_x.c_stride = shape.heads * shape.in;
-  to_x.ab = to_x.c = shape.dtype;
-  to_x.accumulate = Accumulates(call, 0);
-  GemmProblem to_weight;
-  to_weight.m = shape.in;
-  to_weight.k = shape.rows;
-  to_weight.n = shape.out;
-  to_weight.transpose_a = true;
-  to_weight.a_stride = shape.heads * shape.in;
-  to_weight.b_stride = shape.heads * shape.out;
-  to_weight.ab = shape.dtype;
-  to_weight.accumulate = Accumulates(call, 1);
+BoundKernel BindPerHeadGrad(const OpCall& call, const HeadMatmulCall& e) {
+  const size_t size = SizeOf(e.dtype);
   BoundKernel kernel;
   WorkspaceLayout layout;
-  PerHeadGrad grad{Converted(call.inputs[1], shape.dtype, cpu_copy, layout), {}, {}};
+  PerHeadGrad grad{Converted(call.inputs[1], e.dtype, cpu_copy, layout), {}, {}};
   grad.scratch_offset = layout.bytes();
-  const size_t weight_elements = shape.in * shape.out;
+  const size_t weight_elements = e.in * e.out;
   if (call.outputs[0].present()) {
-    grad.dx = HeadProducts(to_x, shape.heads,
-                           {shape.out * size, weight_elements * size, shape.in * size});
+    grad.dx = HeadProducts(e.Product(e.out, e.in, true, Accumulates(call, 0)), e.heads,
+                           {e.out * size, weight_elements * size, e.in * size});
   }
   if (call.outputs[1].present()) {
-    grad.dweight =
-        HeadProducts(to_weight, shape.heads,
-                     {shape.in * size, shape.out * size, weight_elements * sizeof(float)});
+    grad.dweight = HeadProducts(e.WeightGradient(Accumulates(call, 1)), e.heads,
+                                {e.in * size, e.out * size, weight_elements * sizeof(float)});
   }
   const auto plan = std::make_shared<const PerHeadGrad>(std::move(grad));
   kernel.accumulates = true;
@@ -128,14 +91,14 @@ BoundKernel BindPerHeadGrad(const OpCall& call, const HeadShape& shape) {
   return kernel;
 }
 
-BoundKernel BindSharedGrad(const OpCall& call, const HeadShape& shape) {
+BoundKernel BindSharedGrad(const OpCall& call, const HeadMatmulCall& e) {
   const TensorType& weight = call.inputs[1];
   BoundKernel dx, dweight, kernel;
   if (call.outputs[0].present()) {
-    dx = SharedProduct(shape.y(), weight, shape.x(), false, true, Accumulates(call, 0));
+    dx = SharedProduct(Y(e), weight, X(e), false, true, Accumulates(call, 0));
   }
   if (call.outputs[1].present()) {
-    dweight = SharedProduct(shape.x(), shape.y(), weight, true, false, Accumulates(call, 1));
+    dweight = SharedProduct(X(e), Y(e), weight, true, false, Accumulates(call, 1));
   }
   kernel.accumulates = true;
   kernel.workspace_bytes = std::max(dx.workspace_bytes, dweight.workspace_bytes);
@@ -155,16 +118,16 @@ BoundKernel BindSharedGrad(const OpCall& call, const HeadShape& shape) {
 
 std::optional<BoundKernel> cpu_head_matmul(const OpCall& call) {
   if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
-  const HeadShape shape(call);
-  if (call.inputs[1].shape.rank() == 3) return BindPerHead(call, shape);
-  return SharedProduct(shape.x(), call.inputs[1], shape.y(), false, false, Accumulates(call, 0));
+  const HeadMatmulCall e = HeadMatmulCall::Of(call);
+  if (!e.shared) return BindPerHead(call, e);
+  return SharedProduct(X(e), call.inputs[1], Y(e), false, false, Accumulates(call, 0));
 }
 
 std::optional<BoundKernel> cpu_head_matmul_grad(const OpCall& call) {
   if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
-  const HeadShape shape(call);
-  if (call.inputs[1].shape.rank() == 3) return BindPerHeadGrad(call, shape);
-  return BindSharedGrad(call, shape);
+  const HeadMatmulCall e = HeadMatmulCall::Of(call);
+  if (!e.shared) return BindPerHeadGrad(call, e);
+  return BindSharedGrad(call, e);
 }
 
 }  // namespace syntra

@@ -6,6 +6,7 @@
 #include "kernels/converted.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/head_matmul_call.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -14,49 +15,16 @@ namespace {
 using gpu::Gemm;
 using gpu::GemmBatch;
 
-struct HeadShape {
-  int64_t rows, heads, in, out;
-  DType dtype;
-  bool shared;
+// x W (or dy W^T): from `from` columns of a head to `to`.
+Gemm Product(const HeadMatmulCall& e, int64_t from, int64_t to, bool transpose_w, bool accumulate) {
+  const GemmProblem problem = e.Product(from, to, transpose_w, accumulate);
+  return e.shared ? Gemm(problem) : Gemm(problem, GemmBatch{e.heads, from, e.in * e.out, to});
+}
 
-  explicit HeadShape(const OpCall& call)
-      : rows(call.inputs[0].shape.rows()),
-        heads(call.attributes.Int("heads")),
-        in(call.inputs[1].shape[-2]),
-        out(call.inputs[1].shape[-1]),
-        dtype(call.inputs[0].dtype),
-        shared(call.inputs[1].shape.rank() == 2) {}
-
-  // x W (or dy W^T): [rows of one head, from] to [.., to].
-  Gemm Product(int64_t from, int64_t to, bool transpose_w, bool accumulate) const {
-    GemmProblem problem{.m = rows,
-                        .n = to,
-                        .k = from,
-                        .transpose_b = transpose_w,
-                        .ab = dtype,
-                        .c = dtype,
-                        .accumulate = accumulate};
-    if (shared) {
-      problem.m = rows * heads;
-      return Gemm(problem);
-    }
-    problem.a_stride = heads * from;
-    problem.c_stride = heads * to;
-    return Gemm(problem, GemmBatch{heads, from, in * out, to});
-  }
-
-  Gemm WeightGradient(bool accumulate) const {
-    GemmProblem problem{
-        .m = in, .n = out, .k = rows, .transpose_a = true, .ab = dtype, .accumulate = accumulate};
-    if (shared) {
-      problem.k = rows * heads;
-      return Gemm(problem);
-    }
-    problem.a_stride = heads * in;
-    problem.b_stride = heads * out;
-    return Gemm(problem, GemmBatch{heads, in, out, in * out});
-  }
-};
+Gemm WeightGradient(const HeadMatmulCall& e, bool accumulate) {
+  const GemmProblem problem = e.WeightGradient(accumulate);
+  return e.shared ? Gemm(problem) : Gemm(problem, GemmBatch{e.heads, e.in, e.out, e.in * e.out});
+}
 
 struct Products {
   Converted weight;
@@ -64,10 +32,10 @@ struct Products {
   size_t scratch_offset;
 };
 
-BoundKernel Bind(const OpCall& call, const HeadShape& shape, Gemm y, Gemm dx, Gemm dweight) {
+BoundKernel Bind(const OpCall& call, Gemm y, Gemm dx, Gemm dweight) {
   BoundKernel kernel;
   WorkspaceLayout layout;
-  Converted weight(call.inputs[1], shape.dtype, cuda_copy, layout);
+  Converted weight(call.inputs[1], call.inputs[0].dtype, cuda_copy, layout);
   size_t scratch = 0;
   for (const Gemm* gemm : {&y, &dx, &dweight}) {
     if (gemm->bound()) scratch = std::max(scratch, gemm->workspace_bytes());
@@ -94,19 +62,17 @@ BoundKernel Bind(const OpCall& call, const HeadShape& shape, Gemm y, Gemm dx, Ge
 
 std::optional<BoundKernel> cuda_head_matmul(const OpCall& call) {
   if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
-  const HeadShape shape(call);
-  return Bind(call, shape, shape.Product(shape.in, shape.out, false, Accumulates(call, 0)), {}, {});
+  const HeadMatmulCall e = HeadMatmulCall::Of(call);
+  return Bind(call, Product(e, e.in, e.out, false, Accumulates(call, 0)), {}, {});
 }
 
 std::optional<BoundKernel> cuda_head_matmul_grad(const OpCall& call) {
   if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
-  const HeadShape shape(call);
+  const HeadMatmulCall e = HeadMatmulCall::Of(call);
   Gemm dx, dweight;
-  if (call.outputs[0].present()) {
-    dx = shape.Product(shape.out, shape.in, true, Accumulates(call, 0));
-  }
-  if (call.outputs[1].present()) dweight = shape.WeightGradient(Accumulates(call, 1));
-  return Bind(call, shape, {}, std::move(dx), std::move(dweight));
+  if (call.outputs[0].present()) dx = Product(e, e.out, e.in, true, Accumulates(call, 0));
+  if (call.outputs[1].present()) dweight = WeightGradient(e, Accumulates(call, 1));
+  return Bind(call, {}, std::move(dx), std::move(dweight));
 }
 
 }  // namespace syntra
