@@ -15,30 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// Generates the noise of a row, one block of columns after the other.
-class RowNoise {
- public:
-  RowNoise(const AddNormCall& call, const int32_t* keys, const uint32_t* shared)
-      : call_(call), keys_(keys), shared_(shared) {}
-
-  HWY_INLINE const uint32_t* Words(int64_t row, int64_t column, int64_t count) {
-    const int64_t b = row / call_.positions, t = row % call_.positions;
-    if (!call_.per_element) return shared_ + b * SharedNoiseStride(call_.width) + column;
-    return words_.Fill(RowKey(&keys_[2 * b]), call_.site, t * call_.width + column, count);
-  }
-
- private:
-  const AddNormCall& call_;
-  const int32_t* keys_;
-  const uint32_t* shared_;
-  NoiseWords words_;
-};
-
 // Calls body(first, count, words) for the blocks of a row's columns; words is null without dropout.
 template <typename Body>
 HWY_INLINE void ForEachBlock(const AddNormCall& call, RowNoise& noise, int64_t row,
                              const Body& body) {
-  if (!call.masked) {
+  if (!call.mask.masks()) {
     body(int64_t{0}, call.width, static_cast<const uint32_t*>(nullptr));
     return;
   }
@@ -59,7 +40,7 @@ struct AddNormRows {
   template <typename Lanes>
   HWY_INLINE FloatVector SumAt(int64_t i, const uint32_t* words, Lanes lanes) const {
     FloatVector value = Load(y + i, lanes);
-    if (words != nullptr) value = KeepScaled(value, words, call.keep);
+    if (words != nullptr) value = KeepScaled(value, words, call.mask.keep);
     if (x != nullptr) value = hn::Add(value, Load(x + i, lanes));
     return value;
   }
@@ -103,9 +84,7 @@ struct AddNormRows {
 void AddNorm(const AddNormCall& call, const KernelArguments& arguments) {
   const auto* keys = Input<int32_t>(arguments, add_norm::kKeys);
   auto* shared = reinterpret_cast<uint32_t*>(arguments.workspace);
-  if (call.masked && !call.per_element) {
-    FillSharedNoise(keys, call.site, call.rows / call.positions, call.width, shared);
-  }
+  if (call.mask.masks()) FillSharedNoise(call.mask, keys, shared);
   WithActivation(call.dtype, [&](auto type) {
     using T = decltype(type);
     const AddNormRows<T> rows{.call = call,
@@ -116,7 +95,7 @@ void AddNorm(const AddNormCall& call, const KernelArguments& arguments) {
                               .normed = Output<T>(arguments, add_norm::kNormed),
                               .inverse_rms = Output<float>(arguments, add_norm::kInverseRms)};
     ParallelFor(call.rows, RowGrain(call.width), [&](int64_t begin, int64_t end) {
-      RowNoise noise(call, keys, shared);
+      RowNoise noise(call.mask, keys, shared);
       for (int64_t row = begin; row < end; ++row) {
         const float inverse = rows.AddRow(row, noise);
         if (rows.inverse_rms != nullptr) rows.inverse_rms[row] = inverse;
@@ -165,7 +144,7 @@ struct AddNormGradRows {
           StoreResult(gradient, dx + i, lanes, call.accumulate[add_norm_grad::kDX]);
         }
         if (dy != nullptr) {
-          if (words != nullptr) gradient = KeepScaled(gradient, words + k, call.keep);
+          if (words != nullptr) gradient = KeepScaled(gradient, words + k, call.mask.keep);
           StoreResult(gradient, dy + i, lanes, call.accumulate[add_norm_grad::kDY]);
         }
       });
@@ -179,9 +158,7 @@ void AddNormGrad(const AddNormCall& call, const KernelArguments& arguments) {
   auto* partial = reinterpret_cast<float*>(arguments.workspace);
   auto* shared = reinterpret_cast<uint32_t*>(arguments.workspace + call.noise_offset);
   const RowBlocks blocks = RowBlocks::Of(call.rows);
-  if (call.masked && !call.per_element) {
-    FillSharedNoise(keys, call.site, call.rows / call.positions, call.width, shared);
-  }
+  if (call.mask.masks()) FillSharedNoise(call.mask, keys, shared);
   WithActivation(call.dtype, [&](auto type) {
     using T = decltype(type);
     const AddNormGradRows<T> rows{
@@ -194,7 +171,7 @@ void AddNormGrad(const AddNormCall& call, const KernelArguments& arguments) {
         .dx = Output<T>(arguments, add_norm_grad::kDX),
         .dy = Output<T>(arguments, add_norm_grad::kDY)};
     ParallelFor(blocks.count, 1, [&](int64_t begin, int64_t end) {
-      RowNoise noise(call, keys, shared);
+      RowNoise noise(call.mask, keys, shared);
       for (int64_t block = begin; block < end; ++block) {
         float* sums = dscale != nullptr ? partial + block * call.width : nullptr;
         if (sums != nullptr) std::fill_n(sums, call.width, 0.0f);
@@ -221,25 +198,13 @@ HWY_EXPORT(AddNormGrad);
 
 namespace {
 
-AddNormCall Describe(const OpCall& call, const TensorType& sum, const TensorType& keys) {
-  AddNormCall result;
-  result.dtype = sum.dtype;
-  result.positions = sum.shape[1];
-  result.rows = sum.shape.rows();
-  result.width = sum.shape[-1];
-  result.masked = keys.present() && call.attributes.Number("rate") > 0.0;
-  if (result.masked) {
-    result.keep = Keep::AtRate(call.attributes.Number("rate"));
-    result.site = static_cast<uint64_t>(call.attributes.Int("site"));
-    result.per_element = call.attributes.Flag("per_element");
-  }
+AddNormCall Describe(const OpCall& call, const TensorType& sum) {
+  AddNormCall result{.dtype = sum.dtype,
+                     .rows = sum.shape.rows(),
+                     .width = sum.shape[-1],
+                     .mask = TensorMask::Of(call.attributes, sum.shape)};
   for (size_t i = 0; i < result.accumulate.size(); ++i) result.accumulate[i] = Accumulates(call, i);
   return result;
-}
-
-size_t NoiseBytes(const AddNormCall& call) {
-  if (!call.masked || call.per_element) return 0;
-  return SharedNoiseBytes(call.rows / call.positions, call.width);
 }
 
 }  // namespace
@@ -247,10 +212,10 @@ size_t NoiseBytes(const AddNormCall& call) {
 std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
   const TensorType& y = call.inputs[add_norm::kY];
   if (!IsActivation(y)) return std::nullopt;
-  AddNormCall described = Describe(call, y, call.inputs[add_norm::kKeys]);
+  AddNormCall described = Describe(call, y);
   described.epsilon = static_cast<float>(call.attributes.Number("epsilon"));
   BoundKernel kernel;
-  kernel.workspace_bytes = NoiseBytes(described);
+  if (described.mask.masks()) kernel.workspace_bytes = SharedNoiseBytes(described.mask);
   kernel.run = [described](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(AddNorm)(described, arguments);
   };
@@ -260,12 +225,13 @@ std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
 std::optional<BoundKernel> cpu_add_norm_grad(const OpCall& call) {
   const TensorType& sum = call.inputs[add_norm_grad::kSum];
   if (!IsActivation(sum)) return std::nullopt;
-  AddNormCall described = Describe(call, sum, call.inputs[add_norm_grad::kKeys]);
+  AddNormCall described = Describe(call, sum);
   described.noise_offset =
       AlignUp(RowBlocks::Of(described.rows).count * described.width * sizeof(float));
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = described.noise_offset + NoiseBytes(described);
+  kernel.workspace_bytes = described.noise_offset;
+  if (described.mask.masks()) kernel.workspace_bytes += SharedNoiseBytes(described.mask);
   kernel.run = [described](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(AddNormGrad)(described, arguments);
   };

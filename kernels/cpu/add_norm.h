@@ -21,11 +21,9 @@ enum OutputNumber { kDX, kDY, kDScale, kOutputs };
 }  // namespace add_norm_grad
 
 struct AddNormCall {
-  DType dtype = DType::kF32;
-  int64_t rows = 0, positions = 0, width = 0;  // B*T, T, D
-  bool masked = false, per_element = false;
-  Keep keep;
-  uint64_t site = 0;
+  DType dtype;
+  int64_t rows, width;  // B*T, D
+  TensorMask mask;
   float epsilon = 0.0f;
   std::array<bool, add_norm_grad::kOutputs> accumulate{};
   size_t noise_offset = 0;  // where the shared noise begins in the workspace

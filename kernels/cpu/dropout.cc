@@ -61,8 +61,8 @@ std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
   if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;
-  const TensorMask mask = TensorMask::Of(call, x.shape, call.attributes.Int("group"));
-  kernel.workspace_bytes = mask.workspace_bytes();
+  const TensorMask mask = TensorMask::Of(call.attributes, x.shape, call.attributes.Int("group"));
+  kernel.workspace_bytes = SharedNoiseBytes(mask);
   kernel.run = [mask, dtype = x.dtype,
                 accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(Dropout)(mask, dtype, accumulate, arguments);

@@ -53,10 +53,10 @@ HWY_EXPORT(GatedGeluDropoutGrad);
 // `run` computes the call with its mask.
 template <typename Run>
 BoundKernel BindMasked(const OpCall& call, const Run& run) {
-  const TensorMask mask = TensorMask::Of(call, call.inputs[0].shape);
+  const TensorMask mask = TensorMask::Of(call.attributes, call.inputs[0].shape);
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = mask.workspace_bytes();
+  kernel.workspace_bytes = SharedNoiseBytes(mask);
   kernel.run = [=](const KernelArguments& arguments) { run(call, mask, arguments); };
   return kernel;
 }

@@ -45,17 +45,37 @@ HWY_INLINE FloatVector KeepScaled(FloatVector value, const uint32_t* words, cons
   return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Mul(value, hn::Set(d, keep.scale)));
 }
 
-// Writes to `words` the noise that all rows of an example share: `width` words per example, padded
-// so that whole vectors may be read.
-inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples, int64_t width,
-                            uint32_t* words) {
-  const int64_t stride = SharedNoiseStride(width);
-  ParallelFor(examples, RowGrain(width), [&](int64_t begin, int64_t end) {
+// The noise of a tensor's rows, which keep theirs in `shared` where all positions share it.
+class RowNoise {
+ public:
+  RowNoise(const TensorMask& mask, const int32_t* keys, const uint32_t* shared)
+      : mask_(mask), keys_(keys), shared_(shared) {}
+
+  // Words [first, first + count) of a row's draws, as of NoiseWords.
+  HWY_INLINE const uint32_t* Words(int64_t row, int64_t first, int64_t count) {
+    const int64_t b = row / mask_.positions;
+    if (!mask_.per_element) return shared_ + b * SharedNoiseStride(mask_.draws) + first;
+    return words_.Fill(RowKey(&keys_[2 * b]), mask_.site, mask_.FirstDraw(row) + first, count);
+  }
+
+ private:
+  const TensorMask& mask_;
+  const int32_t* keys_;
+  const uint32_t* shared_;
+  NoiseWords words_;
+};
+
+// Writes the noise that the rows of an example share to `shared`, if they do: a word for each draw,
+// padded so that whole vectors may be read.
+inline void FillSharedNoise(const TensorMask& mask, const int32_t* keys, uint32_t* shared) {
+  if (mask.per_element) return;
+  const int64_t stride = SharedNoiseStride(mask.draws);
+  ParallelFor(mask.examples, RowGrain(mask.draws), [&](int64_t begin, int64_t end) {
     NoiseWords noise;
     for (int64_t b = begin; b < end; ++b) {
-      for (int64_t i = 0; i < width; i += NoiseWords::kBlock) {
-        const int64_t count = std::min(NoiseWords::kBlock, width - i);
-        std::memcpy(words + b * stride + i, noise.Fill(RowKey(&keys[2 * b]), site, i, count),
+      for (int64_t i = 0; i < mask.draws; i += NoiseWords::kBlock) {
+        const int64_t count = std::min(NoiseWords::kBlock, mask.draws - i);
+        std::memcpy(shared + b * stride + i, noise.Fill(RowKey(&keys[2 * b]), mask.site, i, count),
                     count * sizeof(uint32_t));
       }
     }
@@ -67,23 +87,18 @@ inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples
 template <typename Body>
 HWY_INLINE void ForEachMaskedPiece(const TensorMask& mask, const int32_t* keys,
                                    std::byte* workspace, const Body& body) {
-  const int64_t draws = mask.draws(), stride = SharedNoiseStride(draws);
   auto* shared = reinterpret_cast<uint32_t*>(workspace);
-  if (!mask.per_element) FillSharedNoise(keys, mask.site, mask.examples, draws, shared);
-  ParallelFor(
-      mask.examples * mask.positions, RowGrain(mask.width), [&](int64_t begin, int64_t end) {
-        NoiseWords noise;
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t b = row / mask.positions, t = row % mask.positions;
-          for (int64_t i = 0; i < draws; i += NoiseWords::kBlock) {
-            const int64_t count = std::min(NoiseWords::kBlock, draws - i);
-            const uint32_t* words =
-                mask.per_element ? noise.Fill(RowKey(&keys[2 * b]), mask.site, t * draws + i, count)
-                                 : shared + b * stride + i;
-            body(row * mask.width + i * mask.group, count, words);
-          }
-        }
-      });
+  FillSharedNoise(mask, keys, shared);
+  ParallelFor(mask.examples * mask.positions, RowGrain(mask.width),
+              [&](int64_t begin, int64_t end) {
+                RowNoise noise(mask, keys, shared);
+                for (int64_t row = begin; row < end; ++row) {
+                  for (int64_t i = 0; i < mask.draws; i += NoiseWords::kBlock) {
+                    const int64_t count = std::min(NoiseWords::kBlock, mask.draws - i);
+                    body(row * mask.width + i * mask.group, count, noise.Words(row, i, count));
+                  }
+                }
+              });
 }
 
 }  // namespace HWY_NAMESPACE

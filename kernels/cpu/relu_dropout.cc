@@ -56,10 +56,10 @@ HWY_EXPORT(ReluDropoutGrad);
 
 std::optional<BoundKernel> cpu_relu_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
-  const TensorMask mask = TensorMask::Of(call, x.shape);
+  const TensorMask mask = TensorMask::Of(call.attributes, x.shape);
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = mask.workspace_bytes();
+  kernel.workspace_bytes = SharedNoiseBytes(mask);
   kernel.run = [mask, dtype = x.dtype,
                 accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(ReluDropout)(mask, dtype, accumulate, arguments);

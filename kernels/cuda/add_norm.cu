@@ -130,26 +130,6 @@ __device__ __forceinline__ void AddTo(Eight values, T* to, int64_t i, int count,
   StorePiece<Team>(values, to + i, count);
 }
 
-struct RowMask {
-  const int32_t* keys;  // null: no dropout
-  Keep keep;
-  uint64_t site;
-  bool per_element;
-  int64_t positions;
-
-  template <typename Team>
-  __device__ void Apply(Eight& values, int64_t row, int64_t column, int64_t width) const {
-    if (keys == nullptr) return;
-    const int64_t first = (per_element ? row % positions * width : 0) + column;
-    const RandomKey key = RowKey(keys + row / positions * 2);
-    if constexpr (Team::kWholePieces) {
-      Mask(values, WholeNoiseAt(key, site, first), keep);
-    } else {
-      Mask(values, NoiseAt(key, site, first), keep);
-    }
-  }
-};
-
 template <typename T>
 struct AddNorm {
   const T *x, *y;  // x may be null
@@ -158,7 +138,7 @@ struct AddNorm {
   float* inverse_rms;  // null: not needed
   int64_t rows, width;
   float epsilon;
-  RowMask mask;
+  KeyedMask mask;
 };
 
 template <typename T, typename Team, int kPieces>
@@ -179,7 +159,7 @@ __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
       const int count = columns.CountAt(piece);
       const int64_t column = columns.At(piece), i = first + column;
       sum[piece] = y[piece];
-      call.mask.template Apply<Team>(sum[piece], row, column, call.width);
+      call.mask.template Apply<Team::kWholePieces>(sum[piece], row, column);
       const Eight residual = x[piece];
 #pragma unroll
       for (int k = 0; k < kEight; ++k) sum[piece][k] += residual[k];
@@ -215,7 +195,7 @@ struct AddNormGrad {
   float* dscale;              // of each block; null: not needed
   int64_t rows, width;
   bool accumulate_x, accumulate_y;
-  RowMask mask;
+  KeyedMask mask;
 };
 
 // Adds the teams' shares of dscale one after the other, so that their order is fixed.
@@ -288,7 +268,7 @@ __global__ void __launch_bounds__(kThreads, kGradientBlocks<T, kPieces>)
       }
       AddTo<Team>(gradient, call.dx, i, count, call.accumulate_x);
       if (call.dy == nullptr) continue;
-      call.mask.template Apply<Team>(gradient, row, column, call.width);
+      call.mask.template Apply<Team::kWholePieces>(gradient, row, column);
       AddTo<Team>(gradient, call.dy, i, count, call.accumulate_y);
     }
   }
@@ -317,17 +297,6 @@ void WithSplit(int64_t width, const Body& body) {
   return body(Split<BlockTeam, 2>());
 }
 
-RowMask MaskOf(const OpCall& call, const TensorType& keys, int64_t positions) {
-  const double rate = call.attributes.Number("rate");
-  RowMask mask = {};
-  mask.positions = positions;
-  if (!keys.present() || rate == 0.0) return mask;
-  mask.keep = Keep::AtRate(rate);
-  mask.site = static_cast<uint64_t>(call.attributes.Int("site"));
-  mask.per_element = call.attributes.Flag("per_element");
-  return mask;
-}
-
 bool IsServed(const TensorType& type) { return IsActivation(type) && type.shape[-1] <= kMostWidth; }
 
 }  // namespace
@@ -335,25 +304,23 @@ bool IsServed(const TensorType& type) { return IsActivation(type) && type.shape[
 std::optional<BoundKernel> cuda_add_norm(const OpCall& call) {
   const TensorType y = call.inputs[1];
   if (!IsServed(y)) return std::nullopt;
-  const RowMask mask = MaskOf(call, call.inputs[3], y.shape[1]);
-  const bool masked = mask.keep.threshold > 0;
+  const TensorMask mask = TensorMask::Of(call.attributes, y.shape);
   const auto epsilon = static_cast<float>(call.attributes.Number("epsilon"));
   BoundKernel kernel;
   kernel.run = [=](const KernelArguments& arguments) {
     const int64_t rows = y.shape.rows(), width = y.shape[-1];
     WithActivation(y.dtype, [&](auto type) {
       using T = decltype(type);
-      AddNorm<T> call{Input<T>(arguments, 0),
-                      Input<T>(arguments, 1),
-                      Input<float>(arguments, 2),
-                      Output<T>(arguments, 0),
-                      Output<T>(arguments, 1),
-                      Output<float>(arguments, 2),
-                      rows,
-                      width,
-                      epsilon,
-                      mask};
-      if (masked) call.mask.keys = Input<int32_t>(arguments, 3);
+      const AddNorm<T> call{Input<T>(arguments, 0),
+                            Input<T>(arguments, 1),
+                            Input<float>(arguments, 2),
+                            Output<T>(arguments, 0),
+                            Output<T>(arguments, 1),
+                            Output<float>(arguments, 2),
+                            rows,
+                            width,
+                            epsilon,
+                            {mask, mask.masks() ? Input<int32_t>(arguments, 3) : nullptr}};
       WithSplit(width, [&]<typename Team, int kPieces>(Split<Team, kPieces>) {
         const Grid grid = GridFor(rows * Team::kSize);
         Launch(arguments, {grid.blocks, kThreads, sizeof(NormStorage)},
@@ -368,8 +335,7 @@ std::optional<BoundKernel> cuda_add_norm_grad(const OpCall& call) {
   const TensorType sum = call.inputs[0];
   if (!IsServed(sum)) return std::nullopt;
   const int64_t rows = sum.shape.rows(), width = sum.shape[-1], parts = PartsOf(rows);
-  const RowMask mask = MaskOf(call, call.inputs[5], sum.shape[1]);
-  const bool masked = mask.keep.threshold > 0;
+  const TensorMask mask = TensorMask::Of(call.attributes, sum.shape);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = parts * width * sizeof(float);
@@ -379,20 +345,19 @@ std::optional<BoundKernel> cuda_add_norm_grad(const OpCall& call) {
     auto* partial = reinterpret_cast<float*>(arguments.workspace);
     WithActivation(sum.dtype, [&](auto type) {
       using T = decltype(type);
-      AddNormGrad<T> call{Input<T>(arguments, 0),
-                          Input<float>(arguments, 1),
-                          Input<float>(arguments, 2),
-                          Input<T>(arguments, 3),
-                          Input<T>(arguments, 4),
-                          Output<T>(arguments, 0),
-                          Output<T>(arguments, 1),
-                          dscale != nullptr ? partial : nullptr,
-                          rows,
-                          width,
-                          accumulate_x,
-                          accumulate_y,
-                          mask};
-      if (masked) call.mask.keys = Input<int32_t>(arguments, 5);
+      const AddNormGrad<T> call{Input<T>(arguments, 0),
+                                Input<float>(arguments, 1),
+                                Input<float>(arguments, 2),
+                                Input<T>(arguments, 3),
+                                Input<T>(arguments, 4),
+                                Output<T>(arguments, 0),
+                                Output<T>(arguments, 1),
+                                dscale != nullptr ? partial : nullptr,
+                                rows,
+                                width,
+                                accumulate_x,
+                                accumulate_y,
+                                {mask, mask.masks() ? Input<int32_t>(arguments, 5) : nullptr}};
       WithSplit(width, [&]<typename Team, int kPieces>(Split<Team, kPieces>) {
         constexpr size_t kSharedBytes = kPieces * Team::kSize * kEight * sizeof(float);
         Launch(arguments, {parts, kThreads, kSharedBytes}, AddNormGradKernel<T, Team, kPieces>,

@@ -14,29 +14,26 @@ using namespace gpu;
 template <typename T>
 struct Dropout {
   const T* x;
-  const int32_t* keys;
   T* y;
-  Keep keep;
-  uint64_t site;
-  int64_t positions, width, group;
-  bool per_element, accumulate;
+  KeyedMask mask;
+  bool accumulate;
 
   __device__ EightWords WordsAt(int64_t row, int64_t column) const {
-    const RandomKey key = RowKey(keys + row / positions * 2);
-    const int64_t start = per_element ? row % positions * (width / group) : 0;
-    if (group == 1) return NoiseAt(key, site, start + column);
+    const RandomKey key = RowKey(mask.keys + row / mask.positions * 2);
+    const int64_t start = mask.FirstDraw(row);
+    if (mask.group == 1) return NoiseAt(key, mask.site, start + column);
     EightWords words;
     for (int k = 0; k < kEight; ++k) {
-      const auto draw = static_cast<uint64_t>(start + (column + k) / group);
-      words.value[k] = RandomAt(key, draw / 4, site)[draw % 4];
+      const auto draw = static_cast<uint64_t>(start + (column + k) / mask.group);
+      words.value[k] = RandomAt(key, draw / 4, mask.site)[draw % 4];
     }
     return words;
   }
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {
-    const int64_t i = row * width + column;
+    const int64_t i = row * mask.width + column;
     Eight values = LoadEight(x + i, count);
-    Mask(values, WordsAt(row, column), keep);
+    Mask(values, WordsAt(row, column), mask.keep);
     StoreResult(values, y + i, count, accumulate);
   }
 };
@@ -46,22 +43,17 @@ struct Dropout {
 std::optional<BoundKernel> cuda_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   if (!IsActivation(x) || !call.outputs[0].present()) return std::nullopt;
-  const double rate = call.attributes.Number("rate");
-  if (rate == 0.0) return cuda_copy(call);  // keys may be absent
+  if (call.attributes.Number("rate") == 0.0) return cuda_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [type = x, keep = Keep::AtRate(rate),
-                site = static_cast<uint64_t>(call.attributes.Int("site")),
-                group = call.attributes.Int("group"),
-                per_element = call.attributes.Flag("per_element"),
+  kernel.run = [type = x,
+                unkeyed = TensorMask::Of(call.attributes, x.shape, call.attributes.Int("group")),
                 accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
-    const int64_t width = type.shape[2];
+    const KeyedMask mask{unkeyed, Input<int32_t>(arguments, 1)};
     WithActivation(type.dtype, [&](auto element) {
       using T = decltype(element);
-      Rowwise(
-          arguments, type.shape.rows(), width,
-          Dropout<T>{Input<T>(arguments, 0), Input<int32_t>(arguments, 1), Output<T>(arguments, 0),
-                     keep, site, type.shape[1], width, group, per_element, accumulate});
+      Rowwise(arguments, type.shape.rows(), mask.width,
+              Dropout<T>{Input<T>(arguments, 0), Output<T>(arguments, 0), mask, accumulate});
     });
   };
   return kernel;

@@ -13,7 +13,7 @@ using namespace gpu;
 template <typename Call>
 struct Masked {
   Call call;
-  TensorMask mask;
+  KeyedMask mask;
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {
     call.At(row * mask.width + column, count,
@@ -26,9 +26,9 @@ template <typename Make>
 BoundKernel BindMasked(const OpCall& call, int keys, const Make& make) {
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [x = call.inputs[0], attributes = call.attributes, keys,
-                make](const KernelArguments& arguments) {
-    const TensorMask mask = TensorMask::Of(attributes, x.shape, Input<int32_t>(arguments, keys));
+  kernel.run = [x = call.inputs[0], unkeyed = TensorMask::Of(call.attributes, call.inputs[0].shape),
+                keys, make](const KernelArguments& arguments) {
+    const KeyedMask mask{unkeyed, Input<int32_t>(arguments, keys)};
     WithActivation(x.dtype, [&](auto type) {
       Rowwise(arguments, x.shape.rows(), mask.width, Masked{make(type, arguments), mask});
     });

@@ -2,7 +2,6 @@
 // The random words of dropout's masks (kernels/math/random_mask.h), eight at a time.
 #pragma once
 
-#include "kernels/bound_kernel.h"
 #include "kernels/cuda/gpu.h"
 #include "kernels/math/random_mask.h"
 
@@ -47,28 +46,17 @@ __device__ __forceinline__ void Mask(Eight& values, const EightWords& words, con
   }
 }
 
-// The mask of a tensor [B, T, D] with a draw for each element of a position.
-struct TensorMask {
-  const int32_t* keys;
-  Keep keep;
-  uint64_t site;
-  int64_t positions, width;
-  bool per_element;
+// A mask with a draw for each element of a position, and the keys of its examples.
+struct KeyedMask : TensorMask {
+  const int32_t* keys;  // null: nothing is masked
 
-  // The mask of a call with attributes {rate, site, per_element}.
-  static TensorMask Of(const Attributes& attributes, const Shape& shape, const int32_t* keys) {
-    return {keys,
-            Keep::AtRate(attributes.Number("rate")),
-            static_cast<uint64_t>(attributes.Int("site")),
-            shape[1],
-            shape[2],
-            attributes.Flag("per_element")};
-  }
-
-  // Masks eight columns of a row, one of B * T.
+  // Masks eight columns of a row, one of B * T. `kWhole`: the width is a multiple of eight.
+  template <bool kWhole = false>
   __device__ __forceinline__ void Apply(Eight& values, int64_t row, int64_t column) const {
-    const int64_t first = (per_element ? row % positions * width : 0) + column;
-    Mask(values, NoiseAt(RowKey(keys + row / positions * 2), site, first), keep);
+    if (keys == nullptr) return;
+    const RandomKey key = RowKey(keys + row / positions * 2);
+    const int64_t first = FirstDraw(row) + column;
+    Mask(values, kWhole ? WholeNoiseAt(key, site, first) : NoiseAt(key, site, first), keep);
   }
 };
 

@@ -15,7 +15,7 @@ template <typename T>
 struct ReluDropout {
   const T* x;
   T* y;
-  TensorMask mask;
+  KeyedMask mask;
   bool accumulate;
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {
@@ -49,9 +49,10 @@ struct ReluDropoutGrad {
 std::optional<BoundKernel> cuda_relu_dropout(const OpCall& call) {
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [type = call.inputs[0], attributes = call.attributes,
+  kernel.run = [type = call.inputs[0],
+                unkeyed = TensorMask::Of(call.attributes, call.inputs[0].shape),
                 accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
-    const TensorMask mask = TensorMask::Of(attributes, type.shape, Input<int32_t>(arguments, 1));
+    const KeyedMask mask{unkeyed, Input<int32_t>(arguments, 1)};
     WithActivation(type.dtype, [&](auto element) {
       using T = decltype(element);
       Rowwise(arguments, type.shape.rows(), mask.width,

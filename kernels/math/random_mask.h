@@ -9,6 +9,8 @@
 
 #include "base/host_device.h"
 #include "core/random.h"
+#include "core/shape.h"
+#include "kernels/attributes.h"
 
 namespace syntra {
 
@@ -39,6 +41,32 @@ struct Keep {
     const double compared = static_cast<float>(rate);
     const auto levels = static_cast<uint32_t>(std::ceil(compared * 0x1p24));
     return {levels << 8, static_cast<float>(1.0 / (1.0 - rate))};
+  }
+};
+
+// The mask of a tensor [B, T, D].
+struct TensorMask {
+  int64_t examples, positions, width;  // B, T, D
+  int64_t group, draws;                // each of a position's draws decides about `group` elements
+  Keep keep;
+  uint64_t site;
+  bool per_element;  // else all positions of an example share their draws
+
+  // The mask of a call with attributes {rate, site, per_element}.
+  static TensorMask Of(const Attributes& attributes, const Shape& shape, int64_t group = 1) {
+    return {.examples = shape[0],
+            .positions = shape[1],
+            .width = shape[2],
+            .group = group,
+            .draws = shape[2] / group,
+            .keep = Keep::AtRate(attributes.Number("rate")),
+            .site = static_cast<uint64_t>(attributes.Int("site")),
+            .per_element = attributes.Flag("per_element")};
+  }
+  bool masks() const { return keep.threshold > 0; }  // else it keeps everything
+  // The first draw of row `row` of B * T.
+  SYNTRA_HOST_DEVICE int64_t FirstDraw(int64_t row) const {
+    return per_element ? row % positions * draws : 0;
   }
 };
 
