@@ -45,8 +45,6 @@ class Adafactor final : public Optimizer {
   }
 
  protected:
-  int64_t hyper_size() const override { return hyper::kAdafactorSlots; }
-
   void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
                     std::span<const Value> state, Value hyper) const override {
     const Factors factors = FactorsOf(parameter.shape);

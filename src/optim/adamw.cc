@@ -33,8 +33,6 @@ class AdamW final : public Optimizer {
   }
 
  protected:
-  int64_t hyper_size() const override { return hyper::kAdamWSlots; }
-
   void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
                     std::span<const Value> state, Value hyper) const override {
     builder.RecordUpdate("adamw",

@@ -128,9 +128,9 @@ RecordedUpdate Optimizer::UpdateProgram(const ParameterStore& parameters) const 
   const Value sum_squares = RecordOne(
       builder, "sum_to", {{"shape", Attributes::Integers{1}}, {"dtype", "f32"}}, {block_sums, {}});
   const StepSums sums = StepSums::Of(builder, parameters);
-  const Value hyper = RecordOne(
-      builder, "clip_by_norm", {{"clip_norm", clip_norm_}},
-      {builder.Input("hyper", {DType::kF32, {hyper_size()}}), sum_squares, sums.objective});
+  const Value given = builder.Input("hyper", {DType::kF32, {std::ssize(Hyper({}))}});
+  const Value hyper = RecordOne(builder, "clip_by_norm", {{"clip_norm", clip_norm_}},
+                                {given, sum_squares, sums.objective});
   for (const Parameter& parameter : parameters.all()) {
     if (!parameter.trainable) continue;
     int64_t behind = 0;

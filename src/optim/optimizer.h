@@ -75,7 +75,6 @@ class Optimizer {
   // Appends a state tensor of a parameter: of its shape, or of another if the optimizer's grain is
   // a tensor.
   void AddState(const Parameter& parameter, const char* what, const Shape& shape);
-  virtual int64_t hyper_size() const = 0;
   // `state`: that of the parameter, in the order of AddState.
   virtual void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
                             std::span<const Value> state, Value hyper) const = 0;
