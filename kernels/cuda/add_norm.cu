@@ -122,11 +122,7 @@ __device__ __forceinline__ void StorePiece(const Eight& values, T* to, int count
 template <typename Team, typename T>
 __device__ __forceinline__ void AddTo(Eight values, T* to, int64_t i, int count, bool accumulate) {
   if (to == nullptr) return;
-  if (accumulate) {
-    const Eight before = LoadPiece<Team>(to + i, count);
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) values[k] += before[k];
-  }
+  if (accumulate) values += LoadPiece<Team>(to + i, count);
   StorePiece<Team>(values, to + i, count);
 }
 
@@ -160,9 +156,7 @@ __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
       const int64_t column = columns.At(piece), i = first + column;
       sum[piece] = y[piece];
       call.mask.template Apply<Team::kWholePieces>(sum[piece], row, column);
-      const Eight residual = x[piece];
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) sum[piece][k] += residual[k];
+      sum[piece] += x[piece];
       if (call.sum != nullptr) StorePiece<Team>(sum[piece], call.sum + i, count);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) {

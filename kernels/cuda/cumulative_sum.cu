@@ -24,8 +24,7 @@ struct SumColumns {
       const int64_t i = (outer * length + (reverse ? length - 1 - n : n)) * inner + column;
       const Eight value = LoadEight(x + i, count);
       if (exclusive) StoreResult(sum, y + i, count, accumulate);
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) sum[k] += value[k];
+      sum += value;
       if (!exclusive) StoreResult(sum, y + i, count, accumulate);
     }
   }

@@ -145,11 +145,6 @@ __global__ void PlaceKernel(SortedPositions sorted) {
 constexpr int64_t kRun = 64;
 inline int64_t Runs(int64_t positions) { return DivideUp(positions, kRun); }
 
-__device__ void Add(Eight& sum, const Eight& term) {
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) sum[k] += term[k];
-}
-
 // The results of the runs: sums of ids that are within one run, and parts of the others.
 struct RowSums {
   SortedPositions sorted;
@@ -182,7 +177,7 @@ struct SumRun {
     Eight sum = {};
     for (int64_t place = begin; place < end; ++place) {
       const int32_t position = sorted.order[place], id = sorted.ids[position];
-      Add(sum, LoadEight(dy + position * sums.width + column, count));
+      sum += LoadEight(dy + position * sums.width + column, count);
       if (place + 1 == end || place + 1 == sorted.first[id + 1]) {
         Put(sum, run, id, column, count);
         sum = {};
@@ -204,7 +199,7 @@ struct FinishRows {
     if (begin < end) {
       sum = LoadEight(sums.tails + first * sums.width + column, count);
       for (int64_t run = first + 1; run <= last; ++run) {
-        Add(sum, LoadEight(sums.heads + run * sums.width + column, count));
+        sum += LoadEight(sums.heads + run * sums.width + column, count);
       }
     }
     StoreResult(sum, sums.dtable + id * sums.width + column, count, sums.accumulate);

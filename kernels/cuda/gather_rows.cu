@@ -40,8 +40,7 @@ struct GatherRowsGrad {
     Eight sum = {};
     for (int64_t k = 0; k < call.count; ++k) {
       if (list[k] != row) continue;
-      const Eight term = LoadEight(dy + (block * call.count + k) * call.width + column, count);
-      for (int j = 0; j < kEight; ++j) sum[j] += term[j];
+      sum += LoadEight(dy + (block * call.count + k) * call.width + column, count);
     }
     StoreResult(sum, dx + i * call.width + column, count, accumulate);
   }

@@ -194,6 +194,11 @@ struct Eight {
 
   __device__ __forceinline__ float& operator[](int i) { return value[i]; }
   __device__ __forceinline__ float operator[](int i) const { return value[i]; }
+  __device__ __forceinline__ Eight& operator+=(const Eight& other) {
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) value[i] += other[i];
+    return *this;
+  }
 };
 
 // Sixteen bytes of elements, which one access moves.
@@ -277,11 +282,7 @@ __device__ __forceinline__ void StoreEight(const Eight& values, T* to, int count
 // Stores the values, or adds them to those in memory.
 template <typename T>
 __device__ __forceinline__ void StoreResult(Eight values, T* to, int count, bool accumulate) {
-  if (accumulate) {
-    const Eight before = LoadEight(to, count);
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) values[i] += before[i];
-  }
+  if (accumulate) values += LoadEight(to, count);
   StoreEight(values, to, count);
 }
 

@@ -76,11 +76,7 @@ __device__ __forceinline__ Eight ScoresAt(const Terms<T>& terms, int64_t h, int6
 #pragma unroll
   for (int k = 0; k < kEight; ++k) scores[k] = k < count ? 0.0f : -INFINITY;
   if (count <= 0) return scores;
-  if (terms.table != nullptr) {
-    const Eight table = LoadEight(terms.TableRow(0, h, i) + key, count);
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) scores[k] += table[k];
-  }
+  if (terms.table != nullptr) scores += LoadEight(terms.TableRow(0, h, i) + key, count);
   if (terms.bias != nullptr) {
     const float* bias = terms.bias + h * (terms.queries + terms.keys - 1) + terms.queries - 1;
 #pragma unroll

@@ -171,10 +171,7 @@ struct TableGradient {
     const int64_t first = row / queries, end = heads == 1 ? scores.heads : first + 1;
     Eight result = {};
     for (int64_t h = first; h < end && i < scores.queries && left > 0; ++h) {
-      const Eight term =
-          sums.Gradients(h, i, column, static_cast<int>(left < count ? left : count));
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) result[k] += term[k];
+      result += sums.Gradients(h, i, column, static_cast<int>(left < count ? left : count));
     }
     StoreResult(result, dtable + row * keys + column, count, accumulate);
   }

@@ -71,9 +71,7 @@ struct ScoreSums {
     const Eight e = LoadEight(scores.Exponentials(h, i) + key, count);
     Eight result = {};
     for (int64_t part = 0; part < parts; ++part) {
-      const Eight term = LoadEight(At(part, h, i) + key, count);
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) result[k] += term[k];
+      result += LoadEight(At(part, h, i) + key, count);
     }
 #pragma unroll
     for (int k = 0; k < kEight; ++k) result[k] = e[k] > 0.0f ? result[k] * e[k] : 0.0f;

@@ -139,9 +139,7 @@ struct TableRows {
     Eight sums = {};
     for (int64_t h = first; h < end && i < terms.queries && column < terms.keys; ++h) {
       for (int64_t part = 0; part < work.table_parts; ++part) {
-        const Eight term = LoadEight(work.TableSums(part, h, i) + column, kEight);
-#pragma unroll
-        for (int k = 0; k < kEight; ++k) sums[k] += term[k];
+        sums += LoadEight(work.TableSums(part, h, i) + column, kEight);
       }
     }
     StoreResult(sums, work.call.dtable + row * terms.table_keys + column, count,
