@@ -17,8 +17,7 @@ constexpr int kWordBits = 32, kWordPieces = kWordBits / kEight;
 template <typename T>
 __global__ void RectifyKernel(T* matrix, int64_t rows, int64_t columns, int64_t words,
                               uint32_t* mask) {
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < rows * words; i += stride) {
+  ForThreadItems(rows * words, [&](int64_t i) {
     const int64_t first = i % words * kWordBits, left = columns - first;
     T* at = matrix + i / words * columns + first;
     const auto count = [left](int piece) {
@@ -39,7 +38,7 @@ __global__ void RectifyKernel(T* matrix, int64_t rows, int64_t columns, int64_t 
       StoreEight(values[n], at + n * kEight, count(n));
     }
     if (mask != nullptr) mask[i] = bits;
-  }
+  });
 }
 
 template <typename T>

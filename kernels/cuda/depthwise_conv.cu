@@ -186,9 +186,7 @@ __global__ void FinishWeightsKernel(WeightGrad<T> grad, int64_t parts, const flo
 template <typename T>
 __global__ void LongWeightGradKernel(WeightGrad<T> grad) {
   const DepthwiseCall& call = grad.call;
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < call.taps * call.columns;
-       i += stride) {
+  ForThreadItems(call.taps * call.columns, [&](int64_t i) {
     const int64_t tap = i / call.columns, column = i % call.columns, offset = tap - call.left;
     const int64_t first = Larger(0, -offset), end = call.length - Larger(0, offset);
     const int64_t examples = end > first ? call.batch : 0;
@@ -197,7 +195,7 @@ __global__ void LongWeightGradKernel(WeightGrad<T> grad) {
       sum += grad.Sum(row, offset, column, end - first, call.columns);
     }
     StoreResult(sum, grad.result + column * call.taps + tap, grad.accumulate);
-  }
+  });
 }
 
 // One thread for each weight of each position's own.
@@ -205,15 +203,13 @@ template <typename T>
 __global__ void OwnWeightGradKernel(WeightGrad<T> grad) {
   const DepthwiseCall& call = grad.call;
   const int64_t weights = call.groups * call.taps, width = call.group_columns();
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < call.rows() * weights;
-       i += stride) {
+  ForThreadItems(call.rows() * weights, [&](int64_t i) {
     const int64_t row = i / weights, group = i % weights / call.taps;
     const int64_t offset = i % call.taps - call.left;
     const bool reads = call.Reads(grad.segments, row, offset);
     const float sum = reads ? grad.Sum(row, offset, group * width, width, 1) : 0.0f;
     StoreResult(sum, grad.result + i, grad.accumulate);
-  }
+  });
 }
 
 }  // namespace

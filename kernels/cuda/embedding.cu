@@ -91,9 +91,7 @@ __global__ void CountKernel(SortedPositions sorted) {
 // Replaces an id's counts by the number of its positions in earlier chunks, and sets first[id] to
 // their total.
 __global__ void SumChunksKernel(SortedPositions sorted) {
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t id = BlockIndex() * ThreadCount() + ThreadIndex(); id < sorted.vocabulary;
-       id += stride) {
+  ForThreadItems(sorted.vocabulary, [&](int64_t id) {
     int32_t total = 0;
     for (int64_t chunk = 0; chunk < sorted.chunks(); ++chunk) {
       int32_t& count = sorted.counts[chunk * sorted.vocabulary + id];
@@ -102,7 +100,7 @@ __global__ void SumChunksKernel(SortedPositions sorted) {
       total += here;
     }
     sorted.first[id] = total;
-  }
+  });
 }
 
 struct ScanStorage {

@@ -99,6 +99,13 @@ inline Grid GridFor(int64_t items) {
   return {std::clamp<int64_t>(blocks, 1, kMostBlocks), kThreads};
 }
 
+// Calls body(i) for this thread's items of [0, count), which the threads of the grid share.
+template <typename Body>
+__device__ __forceinline__ void ForThreadItems(int64_t count, const Body& body) {
+  const int64_t stride = BlockCount() * ThreadCount();
+  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < count; i += stride) body(i);
+}
+
 // A block's share of work that is split: part `index` of `count`.
 struct Part {
   int64_t index, count;

@@ -16,9 +16,7 @@ struct Rank {
 };
 
 __global__ void RankKernel(Rank call) {
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex(); item < call.rows * call.width;
-       item += stride) {
+  ForThreadItems(call.rows * call.width, [&](int64_t item) {
     const int64_t place = item % call.width;
     const int32_t* row = call.keys + item - place;
     const int32_t key = row[place];
@@ -28,7 +26,7 @@ __global__ void RankKernel(Rank call) {
     }
     if (call.order != nullptr) call.order[item - place + before] = static_cast<int32_t>(place);
     if (call.rank != nullptr) call.rank[item] = before;
-  }
+  });
 }
 
 }  // namespace

@@ -71,11 +71,9 @@ struct AxisSums {
 
 template <typename X, typename F, typename Sum>
 __global__ void ThreadSumsKernel(AxisSums<X, F, Sum> call) {
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
-       item < call.parts * call.results; item += stride) {
+  ForThreadItems(call.parts * call.results, [&](int64_t item) {
     StoreResult(call.SumOf(item, 0, 1), call.sums + item, call.accumulate);
-  }
+  });
 }
 
 // kRuns: the terms of each result are side by side.

@@ -79,9 +79,7 @@ __global__ void PositionRowsKernel(const float* positions, int64_t heads, int64_
 template <typename T>
 __global__ void UnitRowsKernel(int a_size, int b_size, T* a_units, T* b_units) {
   const int a_width = PaddedWidth<T>(a_size), b_width = PaddedWidth<T>(b_size);
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
-       item < int64_t{a_size} * b_size * (a_width + b_width); item += stride) {
+  ForThreadItems(int64_t{a_size} * b_size * (a_width + b_width), [&](int64_t item) {
     const auto n = static_cast<int>(item / (a_width + b_width));
     const auto column = static_cast<int>(item % (a_width + b_width));
     if (column < a_width) {
@@ -90,7 +88,7 @@ __global__ void UnitRowsKernel(int a_size, int b_size, T* a_units, T* b_units) {
       const int y = column - a_width;
       b_units[int64_t{n} * b_width + y] = FromFloat<T>(y == n / a_size ? 1.0f : 0.0f);
     }
-  }
+  });
 }
 
 }  // namespace
