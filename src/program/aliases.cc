@@ -49,14 +49,6 @@ bool IsTransient(const Program& program, Value value) {
   return program.info(value).kind == ValueKind::kTransient;
 }
 
-// Whether an operand may be columns of a wider matrix.
-bool TakesColumns(const Program& program, const Touch& touch) {
-  const Instruction& instruction = program.instructions[touch.instruction];
-  if (!instruction.op->takes_columns || touch.operand >= 64) return false;
-  const OperandSet set = instruction.op->takes_columns(instruction.call);
-  return ((touch.writes ? set.outputs : set.inputs) >> touch.operand & 1) != 0;
-}
-
 // Places what instruction i would have side by side so, if everything else can deal with that.
 void PlaceSideBySide(const Program& program, const std::vector<Uses>& uses, size_t i,
                      std::vector<Place>& places) {
@@ -72,7 +64,8 @@ void PlaceSideBySide(const Program& program, const std::vector<Uses>& uses, size
     return !own.is_output && std::ranges::count(all, member) == 1 &&
            program.info(member).type.shape[-1] % 8 == 0 && rows(member) == rows(members[0]) &&
            std::ranges::all_of(own.touches, [&](const Touch& touch) {
-             return touch.instruction == i || TakesColumns(program, touch);
+             return touch.instruction == i || program.instructions[touch.instruction].TakesColumns(
+                                                  touch.operand, touch.writes);
            });
   };
   if (members.size() < 2 || !std::ranges::all_of(members, fits)) return;

@@ -21,13 +21,11 @@ namespace {
 std::vector<bool> ReadAsColumns(const Program& program) {
   std::vector<bool> columns(program.values.size(), true), read(program.values.size());
   for (const Instruction& instruction : program.instructions) {
-    const uint64_t taken =
-        instruction.op->takes_columns ? instruction.op->takes_columns(instruction.call).inputs : 0;
     for (size_t k = 0; k < instruction.inputs.size(); ++k) {
       const Value input = instruction.inputs[k];
       if (!input) continue;
       read[input.id] = true;
-      if (k >= 64 || (taken >> k & 1) == 0) columns[input.id] = false;
+      if (!instruction.TakesColumns(k, /*is_output=*/false)) columns[input.id] = false;
     }
   }
   for (const auto& [name, value] : program.outputs) columns[value.id] = false;

@@ -17,6 +17,12 @@ std::string ValueName(const Program& program, Value value) {
 
 }  // namespace
 
+bool Instruction::TakesColumns(size_t operand, bool is_output) const {
+  if (!op->takes_columns || operand >= 64) return false;
+  const OperandSet set = op->takes_columns(call);
+  return ((is_output ? set.outputs : set.inputs) >> operand & 1) != 0;
+}
+
 std::string Dump(const Program& program) {
   std::string text;
   for (const Instruction& instruction : program.instructions) {

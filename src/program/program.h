@@ -37,6 +37,8 @@ struct Instruction {
 
   // Of products, which alone count; a multiply-add counts 2.
   double flops() const { return op->flops ? op->flops(call) : 0; }
+  // Whether this input, or output, may be columns of a wider matrix (Op::takes_columns).
+  bool TakesColumns(size_t operand, bool is_output) const;
 };
 
 struct Program {
