@@ -73,7 +73,7 @@ size_t FastestOf(const std::vector<double>& seconds) {
 void AlgorithmChoices::Agree() {
   std::erase_if(files_, [this](const Path& file) {
     try {
-      Merge(file, file == users_, chosen_);
+      Merge(file, file == user_file_, chosen_);
       return false;
     } catch (const Error& error) {
       Log().info("{} does not remember choices of algorithms: {}", file.string(), error.what());
@@ -82,24 +82,24 @@ void AlgorithmChoices::Agree() {
   });
 }
 
-AlgorithmChoices::AlgorithmChoices(Path users) : users_(std::move(users)) {
-  if (users_.empty()) return;
+AlgorithmChoices::AlgorithmChoices(Path user_file) : user_file_(std::move(user_file)) {
+  if (user_file_.empty()) return;
   try {
-    CreateDirectories(users_.parent_path());
+    CreateDirectories(user_file_.parent_path());
   } catch (const Error& error) {
     Log().info("no choices of algorithms are remembered: {}", error.what());
-    users_.clear();
+    user_file_.clear();
     return;
   }
-  files_ = {users_};
+  files_ = {user_file_};
   Agree();
 }
 
-void AlgorithmChoices::KeepIn(const Path& runs) {
+void AlgorithmChoices::KeepIn(const Path& run_file) {
   chosen_.clear();
   files_.clear();
-  if (!users_.empty()) files_.push_back(users_);
-  files_.push_back(runs);
+  if (!user_file_.empty()) files_.push_back(user_file_);
+  files_.push_back(run_file);
   Agree();
 }
 

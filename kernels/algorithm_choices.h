@@ -18,16 +18,16 @@ namespace syntra {
 // Problems and algorithms are texts that the library's user makes up. For one thread.
 class AlgorithmChoices {
  public:
-  // Choices are remembered in the file `users` for all of the user's programs; its directory is
+  // Choices are remembered in `user_file` for all of the user's programs; its directory is
   // created if needed. Empty: in no such file. Several processes may use it at once: the first one
   // to choose decides for a problem. A damaged file is recreated. One that cannot be read or
   // written is left out, with a line in the log.
-  explicit AlgorithmChoices(Path users = {});
+  explicit AlgorithmChoices(Path user_file = {});
 
   // From now on the choices are also kept in the run's own file, in place of another run's. It
   // takes precedence over the user's file; choices that are only in the user's file are added to
   // it.
-  void KeepIn(const Path& runs);
+  void KeepIn(const Path& run_file);
 
   // The index of the algorithm to take for a problem. If no file names one, `measure` gives the
   // seconds of each, and the fastest is remembered. If it gives nothing, because they cannot be
@@ -43,7 +43,7 @@ class AlgorithmChoices {
   void Agree();
 
   std::map<std::string, std::string> chosen_;  // the algorithm of each problem
-  Path users_;
+  Path user_file_;
   std::vector<Path> files_;  // the user's, the run's
 };
 
