@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise calls that are loops over strided operands, for all backends: y = a + b or y = a
-// b, where b may be absent, which makes a copy.
+// The elementwise calls that are loops over strided operands, for all backends: the sum or the
+// product of a and b; without b, a copy of a.
 #pragma once
 
 #include "kernels/operands.h"

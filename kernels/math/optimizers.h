@@ -24,7 +24,7 @@ SYNTRA_HOST_DEVICE inline double ParameterScale(double root_mean_square) {
   return root_mean_square < kLeast ? kLeast : root_mean_square;
 }
 
-// Is added to each squared gradient (ibid.: epsilon 1).
+// Is added to each squared gradient (Shazeer and Stern 2018, section 8: epsilon 1).
 inline constexpr double kAdafactorSquareFloor = 1e-30;
 
 // The step of p -= step * x: the learning rate times the parameter's scale, after clipping. From
