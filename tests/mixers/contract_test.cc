@@ -56,14 +56,9 @@ class MixerContract : public testing::TestWithParam<MixerCase> {
 };
 
 // Rows [begin, end) of one example.
-std::vector<double> Rows(const std::vector<double>& y, int64_t length, int64_t example,
-                         int64_t begin, int64_t end) {
-  const auto first = y.begin() + (example * length + begin) * kTrialWidth;
-  return {first, first + (end - begin) * kTrialWidth};
-}
-
-std::vector<float> InputRows(const std::vector<float>& x, int64_t length, int64_t example,
-                             int64_t begin, int64_t end) {
+template <typename T>
+std::vector<T> Rows(const std::vector<T>& x, int64_t length, int64_t example, int64_t begin,
+                    int64_t end) {
   const auto first = x.begin() + (example * length + begin) * kTrialWidth;
   return {first, first + (end - begin) * kTrialWidth};
 }
@@ -90,7 +85,7 @@ TEST_P(MixerContract, PrefixesReadThemselvesInBothDirections) {
     MixerSetting alone = Setting(false);
     alone.length = 4;
     for (int64_t b = 0; b < 2; ++b) {
-      const std::vector<float> rows = InputRows(setting.x, 7, b, 0, 4);
+      const std::vector<float> rows = Rows(setting.x, 7, b, 0, 4);
       alone.x.insert(alone.x.end(), rows.begin(), rows.end());
     }
     const std::vector<double> prefix = OutputOf(alone, backend);
@@ -151,11 +146,12 @@ TEST_P(MixerContract, WithoutCausalityEveryPositionWithinReachCounts) {
   const int64_t reach = std::min<int64_t>(GetParam().reach, 6);
   MixerSetting setting = Setting(false);
   setting.x = RandomRows(2, 7);
-  const std::vector<double> y = OutputOf(setting);
+  const auto first = [&] { return Rows(OutputOf(setting), 7, 0, 0, 1); };
+  const std::vector<double> y = first();
   for (int64_t i = (reach + 1) * kTrialWidth; i < 7 * kTrialWidth; ++i) setting.x[i] += 3;
-  EXPECT_EQ(Rows(OutputOf(setting), 7, 0, 0, 1), Rows(y, 7, 0, 0, 1));
+  EXPECT_EQ(first(), y) << "MixerCase::reach says how far the first position reads";
   setting.x[reach * kTrialWidth] += 3;
-  EXPECT_NE(Rows(OutputOf(setting), 7, 0, 0, 1), Rows(y, 7, 0, 0, 1));
+  EXPECT_NE(first(), y) << "MixerCase::reach says how far the first position reads";
 }
 
 // Also: sequences shorter than the tables use their top-left block.
@@ -167,7 +163,7 @@ TEST_P(MixerContract, PaddingChangesNothing) {
       longer.segments = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0};
       shorter.length = 4;
       for (int64_t b = 0; b < 2; ++b) {
-        const std::vector<float> rows = InputRows(longer.x, 7, b, 0, 4);
+        const std::vector<float> rows = Rows(longer.x, 7, b, 0, 4);
         shorter.x.insert(shorter.x.end(), rows.begin(), rows.end());
       }
       MixerSetting other = longer;
@@ -192,7 +188,7 @@ TEST_P(MixerContract, ExamplesAreIndependent) {
     for (int64_t b = 0; b < 2; ++b) {
       MixerSetting alone = Setting(false);
       alone.batch = 1;
-      alone.x = InputRows(both.x, 7, b, 0, 7);
+      alone.x = Rows(both.x, 7, b, 0, 7);
       alone.segments = {segments().begin() + b * 7, segments().begin() + (b + 1) * 7};
       const int64_t real = b == 0 ? 7 : 5;
       EXPECT_LT(LargestError(Rows(OutputOf(alone, backend), 7, 0, 0, real), Rows(y, 7, b, 0, real)),
@@ -218,7 +214,7 @@ TEST_P(MixerContract, SegmentsOfARowAreIndependent) {
         MixerSetting alone = Setting(causal);
         alone.batch = 1;
         alone.length = end - begin;
-        alone.x = InputRows(setting.x, 7, 0, begin, end);
+        alone.x = Rows(setting.x, 7, 0, begin, end);
         const double error = LargestError(OutputOf(alone, backend), Rows(y, 7, 0, begin, end));
         EXPECT_TRUE(traits_.packed_rows != PackedRows::kExact || error < Slack(backend)) << error;
         moved = std::max(moved, error);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct MixerCase {
   // traits say.
   bool any_place = false;
 };
+
+inline void PrintTo(const MixerCase& one, std::ostream* out) { *out << one.name; }
 
 // A mixer in whole models, which are 16 wide and have rows of up to 16 positions (TinyModel).
 struct MixerInModel {
