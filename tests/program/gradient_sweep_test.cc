@@ -174,7 +174,7 @@ TEST_P(GradientSweep, NoticesAFlippedSign) {
   for (int flipped = 0; flipped < contributions; ++flipped) {
     const auto wrong = probe.Differentiate(loss_set, probe.wanted(), flipped);
     EXPECT_GT(Disagreement(probe, loss_set, wrong.gradients), 1e3 * kTolerance)
-        << "with contribution " << flipped << " flipped";
+        << "with contribution " << flipped << " flipped; a case must not make it zero";
   }
 }
 
