@@ -49,7 +49,8 @@ class LabelTask : public Task {
   LabelledRow row_;
 };
 
-// The splits of a SuperGLUE task: train.jsonl, val.jsonl, test.jsonl in `folder`.
+// The splits of a SuperGLUE task: train.jsonl, val.jsonl, test.jsonl in `folder`. Only for tasks of
+// the benchmark, as GlueSplits and Diagnostics: the test split has the file for the server.
 std::vector<TaskSplit> SuperGlueSplits(const std::string& folder);
 // The splits of a GLUE task: train.tsv, dev.tsv, test.tsv in `folder`.
 std::vector<TaskSplit> GlueSplits(const std::string& folder);

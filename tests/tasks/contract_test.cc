@@ -48,7 +48,8 @@ TEST_P(EveryTask, NamesItsPartsOnce) {
   for (const TaskSplit& split : traits_.splits) {
     EXPECT_TRUE(names.insert(split.name).second) << split.name;
     EXPECT_EQ(split.name == "train", split.use == Use::kTrain);
-    EXPECT_EQ(!split.submission.empty(), is_submitted && split.use == Use::kTest) << split.name;
+    EXPECT_EQ(!split.submission.empty(), is_submitted && split.use == Use::kTest)
+        << split.name << ": test splits of benchmarks, and no others, have a file for the server";
     const bool is_new = split.submission.empty() || submissions.insert(split.submission).second;
     EXPECT_TRUE(is_new) << split.submission;
     ASSERT_FALSE(split.layouts.empty());
