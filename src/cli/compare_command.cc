@@ -229,8 +229,9 @@ Action SetUpCompare(CLI::App& app) {
   options->config = AddConfigOptions(app);
   app.add_option(
          "--mixers", options->mixers,
-         "File whose lines each give a mixer's name and one change, as after --set, e.g. random "
-         "model.mixer.attention.term=[{ random {} }]; speeds are relative to the first mixer")
+         "File whose lines each give a mixer's name and one change to model, optimizer, data.pack "
+         "or checkpoint.initial, as after --set, e.g. random model.mixer.attention.term=[{ random "
+         "{} }]; speeds are relative to the first mixer")
       ->required()
       ->type_name("FILE");
   app.add_option("--seeds", options->seeds,
