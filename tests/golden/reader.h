@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the golden fixtures of this folder: HDF5 files with named arrays and text attributes.
+// The golden fixtures of this folder: reads HDF5 files with named arrays and text attributes, and
+// lists those of mixers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace syntra {
+
+// A file of mixers, with a group for each case.
+struct GoldenMixerFile {
+  const char* name;
+  size_t cases;
+};
+
+inline constexpr GoldenMixerFile kGoldenMixerFiles[] = {{"convolutions.h5", 14},
+                                                        {"linear_mixers.h5", 18},
+                                                        {"position_maps.h5", 12},
+                                                        {"sparse_attention.h5", 35},
+                                                        {"synthesizers.h5", 39}};
 
 // A dataset's values in row-major order; a scalar has an empty shape and one value.
 template <typename T>

@@ -19,9 +19,6 @@
 namespace syntra {
 namespace {
 
-constexpr const char* kFiles[] = {"convolutions.h5", "linear_mixers.h5", "position_maps.h5",
-                                  "sparse_attention.h5", "synthesizers.h5"};
-
 // Positions inside segments: restart at each new segment id.
 std::vector<int32_t> PositionsOf(const GoldenArray<int32_t>& segments) {
   std::vector<int32_t> positions(segments.values.size());
@@ -39,8 +36,10 @@ struct GoldenCase {
 
 std::vector<GoldenCase> Cases() {
   std::vector<GoldenCase> cases;
-  for (const char* file : kFiles) {
-    for (const std::string& name : GoldenFile(file).Members("/")) cases.push_back({file, name});
+  for (const GoldenMixerFile& file : kGoldenMixerFiles) {
+    for (const std::string& name : GoldenFile(file.name).Members("/")) {
+      cases.push_back({file.name, name});
+    }
   }
   return cases;
 }
