@@ -114,6 +114,11 @@ TEST(Combinations, MapsOverPositions) {
        "model.decoder.layers[1].mixer is not causal, so the decoder cannot use it"},
       {"model { mixer { gated_mlp {} } }",
        "model.mixer cannot keep packed examples apart; set data.pack: false"},
+      {"model { decoder_mixer { gated_mlp {} } }",
+       "model.decoder_mixer cannot keep packed examples apart; set data.pack: false"},
+      {"model { mixer { attention { term { random { max_length: 550 } } } } } "
+       "data { target_length: 600 }",
+       "random.max_length 550 is shorter than data.target_length 600"},
       {encoder("linformer { max_length: 511 }"),
        "model.mixer.linformer.max_length 511 is shorter than data.input_length 512"},
       {encoder("light_conv { form: MESH }"), ""},

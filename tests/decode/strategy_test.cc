@@ -253,7 +253,8 @@ TEST_F(FiveTokens, ABeamOfOneIsGreedy) {
 }
 
 TEST_F(FiveTokens, WhereTooFewEndBeginningsFollow) {
-  const auto strategy = MakeStrategy(DecodingOf("beam { size: 100 } outputs: 4"));
+  const DecodingConfig config = DecodingOf("beam { size: 100 } outputs: 4");
+  const auto strategy = MakeStrategy(config);
   DecodeSession session(trial_.Trained(), {kInputs, 100, kInputLength, 3}, NextTokens::kLogits);
   session.Start(batch_.encoder_ids, batch_.encoder_segments);
   const auto outputs = strategy->Decode(
@@ -266,6 +267,8 @@ TEST_F(FiveTokens, WhereTooFewEndBeginningsFollow) {
   for (size_t i = 1; i < 4; ++i) {
     EXPECT_EQ(outputs[0][i].ids.size(), 3u);
     EXPECT_NEAR(outputs[0][i].log_probability, LogProbability(0, outputs[0][i].ids), 1e-5);
+    EXPECT_NEAR(outputs[0][i].score,
+                outputs[0][i].log_probability / Penalty(3, config.beam().alpha()), 1e-5);
     if (i == 1) continue;
     EXPECT_LE(outputs[0][i].score, outputs[0][i - 1].score);
   }

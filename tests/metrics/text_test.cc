@@ -46,6 +46,14 @@ TEST(WscText, IsJudgedAsT5Does) {
   }
 }
 
+// A name and what belongs to it are not the same, although one has all words of the other.
+TEST(WscText, APossessiveNamesSomethingElse) {
+  EXPECT_EQ(NamesReferent("Bob's dog", "dog"), 0);
+  EXPECT_EQ(NamesReferent("dog", "Bob's dog"), 0);
+  EXPECT_EQ(NamesReferent("dog", "old dog"), 1);
+  EXPECT_EQ(NamesReferent("Bob's", "Bob's dog"), 1);
+}
+
 TEST(ScoreText, IsReadAsPythonDoes) {
   const Json file = GoldenJson("metrics.json");
   for (const Json& golden : file["score_text"]) {

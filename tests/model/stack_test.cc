@@ -147,6 +147,38 @@ TEST(Stack, SharedLayersCountOnceAndAddTheirGradients) {
   }
 }
 
+// How many values of training are dropped, each by numbers of its own.
+size_t DroppedValues(const std::string& fields) {
+  const Model model(ListedModel(fields, TinyModel("", "dropout: 0.3")));
+  const Program program = TrainingProgram(model, DeclareParameters(model), DType::kF32, {2, 7, 5},
+                                          {}, TrainConfig::NOTHING);
+  std::multiset<int64_t> sites;
+  for (size_t i = 0; i < program.backward_begin; ++i) {
+    const Instruction& each = program.instructions[i];
+    const std::string& op = each.op->name;
+    if (op != "add_norm" && op.find("dropout") == std::string::npos) continue;
+    if (each.call.attributes.Number("rate") > 0) sites.insert(each.call.attributes.Int("site"));
+  }
+  EXPECT_EQ(std::set(sites.begin(), sites.end()).size(), sites.size());
+  return sites.size();
+}
+
+// Of each stack the embedding and the output, of each layer its sublayers' and the hidden values.
+TEST(Stack, DropsTheSameValuesWhateverItsNormAndActivation) {
+  constexpr size_t kEncoder = 1 + 2 * 3 + 1, kDecoder = 1 + 2 * 4 + 1;
+  const std::string steps = "{ layers { repeat: 2 recurrence {} } } ";
+  for (const std::string fields :
+       {"", "norm: LAYER_NORM", "feed_forward { activation: GELU }",
+        "feed_forward { activation: GATED_GELU }", "feed_forward { bias: true }"}) {
+    EXPECT_EQ(DroppedValues(fields), kEncoder + kDecoder) << fields;
+  }
+  EXPECT_EQ(DroppedValues("positions { sinusoidal {} } encoder " + steps + "decoder " + steps),
+            kEncoder + kDecoder);
+  // A norm behind the last sublayer gives the output.
+  EXPECT_EQ(DroppedValues("norm_placement: AFTER"), kEncoder + kDecoder - 2);
+  EXPECT_EQ(DroppedValues("norm_placement: AFTER norm: LAYER_NORM"), kEncoder + kDecoder - 2);
+}
+
 ModelConfig Recurrent(int steps, const std::string& recurrence) {
   const std::string layers =
       fmt::format(" {{ layers {{ repeat: {} recurrence {{ {} }} }} }} ", steps, recurrence);

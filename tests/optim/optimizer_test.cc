@@ -184,6 +184,36 @@ struct OneUpdate {
   double squares = 0;
 };
 
+// As checkpoints hold it: the row is the mean over the largest axis, of equal ones over the first.
+TEST(Adafactor, StateIsNamedByWhatItIsAMeanOf) {
+  ParameterStore parameters = Parameters();
+  parameters.Declare({"square", {6, 6}, Initializer::Normal(1), true});
+  OptimizerConfig config;
+  config.set_kind(OptimizerConfig::ADAFACTOR);
+  config.set_min_factored_size(4);
+  const auto optimizer = MakeOptimizer(config, parameters);
+  std::map<std::string, StateTensor> state;
+  for (const StateTensor& tensor : optimizer->state()) state.emplace(tensor.name, tensor);
+  EXPECT_EQ(state.at("optimizer/matrix/row").shape, (Shape{7}));
+  EXPECT_EQ(state.at("optimizer/matrix/column").shape, (Shape{9}));
+  EXPECT_EQ(state.at("optimizer/table/row").shape, (Shape{2, 5}));
+  EXPECT_EQ(state.at("optimizer/table/column").shape, (Shape{2, 8}));
+
+  ArenaMemory memory(parameters, FastBackend(), optimizer->state_elements());
+  Executable update(optimizer->UpdateProgram(parameters).program, FastBackend(), memory.arenas());
+  const Parameter& square = parameters.Get("square");
+  std::vector<float> gradient;
+  for (int i = 0; i < 36; ++i) gradient.push_back(static_cast<float>(1 + i / 6));
+  memory.SetGradient(square, gradient);
+  const std::vector<float> hyper = optimizer->Hyper({.step = 0, .rate = 0.01});
+  update.SetInput("hyper", std::span<const float>(hyper));
+  update.Run();
+  const auto row = memory.State(state.at("optimizer/square/row").offset, 6);
+  const auto column = memory.State(state.at("optimizer/square/column").offset, 6);
+  EXPECT_EQ(row.front(), row.back());
+  EXPECT_LT(column.front(), column.back());
+}
+
 TEST(Update, ClipsByTheNormOfAllGradients) {
   for (Backend& backend : Backends()) {
     OneUpdate plain(backend, OptimizerConfig::ADAMW, 0),

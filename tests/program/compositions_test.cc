@@ -136,6 +136,8 @@ TEST_P(Compositions, BucketsAreThereWhenTheyAreNeeded) {
     const auto expected = gradients();
 
     std::vector<ElementRange> buckets = running.parameters.Buckets(ParameterStore::kBlock);
+    // In this order each waits for some that are needed later, which must then come as early.
+    EXPECT_TRUE(std::ranges::is_sorted(BucketsNeeded(program, buckets)));
     std::ranges::reverse(buckets);  // the forward half begins with the first one
     std::vector<size_t> ends = BucketsNeeded(program, buckets);
     EXPECT_TRUE(std::ranges::is_sorted(ends));

@@ -194,6 +194,10 @@ TEST(TaskFiles, BadPartsOfNestedRows) {
   ExpectHas(
       wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"she","span2_index":4})").Fault(),
       {"word 4 of the text is not \"she\""});
+  // It only begins a longer word.
+  ExpectHas(
+      wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"le","span2_index":5})").Fault(),
+      {"word 5 of the text is not \"le\""});
   ExpectHas(wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"","span2_index":0})").Fault(),
             {"word 0"});
   ExpectHas(
