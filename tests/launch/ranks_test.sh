@@ -183,6 +183,20 @@ END
   if ((code != 130)); then fail "a second request: code $code"; fi
 }
 
+# ^C also ends the `tee` behind it, so that nobody reads what it prints.
+saves_without_a_reader() {
+  local started code=0
+  stand_in mpirun <<END
+exec env --default-signal=USR1 bash -c 'trap "exit 75" USR1; touch "$SCRATCH/unread"; while :; do sleep 0.1; done'
+END
+  PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true > >(exec true) 2>&1 </dev/null &
+  started=$!
+  wait_for "$SCRATCH/unread"
+  kill -TERM "$started"
+  wait "$started" || code=$?
+  if ((code != 75)); then fail "a request where nobody reads: code $code"; fi
+}
+
 builds_where_the_caller_says() {
   ends_here 0 "$REPOSITORY/launch/test" "$SCRATCH/absolute"
   prints '1 passed, 0 failed, 0 skipped'
@@ -281,6 +295,7 @@ gives_mpirun_what_it_writes_to
 opens_enough_files
 is_asked_early
 is_stopped_at_once
+saves_without_a_reader
 builds_where_the_caller_says
 finds_its_repository
 ends_all endless INT 130
