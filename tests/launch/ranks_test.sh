@@ -158,12 +158,14 @@ END
 is_asked_early() {
   local started code=0
   stand_in mpirun <<<"touch '$SCRATCH/launched'; exec env --default-signal=USR1 sleep 60"
-  PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null &
+  PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 "$SCRATCH/path/mpirun" >/dev/null 2>&1 </dev/null &
   started=$!
   wait_for "$SCRATCH/launched"
   kill -TERM "$started"
   wait "$started" || code=$?
   if ((code != 75)); then fail "an early request: code $code"; fi
+  # It would signal whatever gets mpirun's id.
+  if grep -qsz "^$SCRATCH/path/[m]pirun" /proc/[0-9]*/cmdline; then fail 'what asks the ranks has outlived launch/ranks'; fi
 }
 
 # What mpirun says of it is not what the program would say.
@@ -195,6 +197,20 @@ END
   kill -TERM "$started"
   wait "$started" || code=$?
   if ((code != 75)); then fail "a request where nobody reads: code $code"; fi
+}
+
+# With its whole process group, as by a time limit or for want of memory.
+saves_when_the_script_is_killed() {
+  local code=0
+  stand_in mpirun <<END
+echo \$\$ >"$SCRATCH/mpirun"
+exec env --default-signal=USR1 bash -c 'trap "touch $SCRATCH/saved; exit 75" USR1; while :; do sleep 0.1; done'
+END
+  { PATH=$SCRATCH/path:$PATH timeout -s KILL 2 "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null || code=$?; } 2>/dev/null
+  if ((code != 137)); then fail "timeout ended with $code"; fi
+  wait_for "$SCRATCH/saved"
+  if ! has_ended "$(cat "$SCRATCH/mpirun")"; then sleep 1; fi
+  if ! has_ended "$(cat "$SCRATCH/mpirun")"; then fail 'mpirun goes on without launch/ranks'; fi
 }
 
 builds_where_the_caller_says() {
@@ -296,6 +312,7 @@ opens_enough_files
 is_asked_early
 is_stopped_at_once
 saves_without_a_reader
+saves_when_the_script_is_killed
 builds_where_the_caller_says
 finds_its_repository
 ends_all endless INT 130
