@@ -199,6 +199,35 @@ END
   if ((code != 75)); then fail "a request where nobody reads: code $code"; fi
 }
 
+# SIGUSR2 ends a rank that has no handler for it yet.
+saves_once_it_can() {
+  local started code=0
+  stand_in rank <<END
+cd "$SCRATCH"
+touch starts
+until [[ -e ready ]]; do sleep 0.1; done
+trap : USR2
+touch handles
+until [[ -e saves ]]; do sleep 0.1; done
+END
+  stand_in mpirun <<END
+exec env --default-signal=USR2 bash -c 'trap "echo >>$SCRATCH/saves" USR2
+  OMPI_COMM_WORLD_RANK=0 rank &
+  while kill -0 \$! 2>/dev/null; do wait; done
+  exit "\$(wc -l <"$SCRATCH/saves")"'
+END
+  PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null &
+  started=$!
+  wait_for "$SCRATCH/starts"
+  kill -USR2 "$started"
+  sleep 0.5
+  touch "$SCRATCH/ready"
+  wait_for "$SCRATCH/handles"
+  kill -USR2 "$started"
+  wait "$started" || code=$?
+  if ((code != 1)); then fail "of two requests to save, one of them too early: code $code"; fi
+}
+
 # With its whole process group, as by a time limit or for want of memory.
 saves_when_the_script_is_killed() {
   local code=0
@@ -311,6 +340,7 @@ gives_mpirun_what_it_writes_to
 opens_enough_files
 is_asked_early
 is_stopped_at_once
+saves_once_it_can
 saves_without_a_reader
 saves_when_the_script_is_killed
 builds_where_the_caller_says
