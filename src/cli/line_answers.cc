@@ -2,7 +2,10 @@
 #include "cli/line_answers.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
+
+#include <climits>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,7 +32,8 @@ void PrintLineError(const std::string& error) {
 
 namespace {
 
-// While rank 0 waits for lines, it lets the others know so often that it is there.
+// While rank 0 waits for lines or for its reader, it lets the others know so often that it is
+// there.
 constexpr double kBeat = 1;
 constexpr double kBetweenShows = 0.2;
 
@@ -50,7 +54,30 @@ void Share(Communicator& ranks, Block* block) {
   block->lines = Split(std::string_view(text).substr(1, text.size() - 2), '\n');
 }
 
+// Whether the reader of standard output takes more within `seconds`, or an error that printing
+// tells.
+bool CanPrint(double seconds) {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&output, 1, static_cast<int>(seconds * 1000)) != 0;
+}
+
 }  // namespace
+
+void LineAnswers::Print(std::string_view text) {
+  while (!text.empty()) {
+    if (!CanPrint(kBeat)) {
+      Block none;
+      Share(ranks_, &none);
+      watchdog_.Alive();
+      continue;
+    }
+    // What takes anything takes that much without a pause.
+    const std::string_view piece = text.substr(0, PIPE_BUF);
+    fmt::print("{}", piece);
+    FlushOutput();
+    text.remove_prefix(piece.size());
+  }
+}
 
 void LineAnswers::Run(const Answer& answer) {
   const Watchdog::Phase phase(watchdog_, RunPhase::kAnswer);
@@ -58,7 +85,11 @@ void LineAnswers::Run(const Answer& answer) {
   start_ = MonotonicSeconds();
   for (Block block; !block.last; watchdog_.Alive()) {
     block = {};
-    if (ranks_.rank() == 0) block = {input.Next(kBeat), input.ended()};
+    if (ranks_.rank() == 0) {
+      block.lines = input.Next(kBeat);
+      // The others stay until all is printed.
+      block.last = block.lines.empty() && input.ended();
+    }
     Share(ranks_, &block);
     if (block.lines.empty()) continue;
     block_ = block.lines.size();
@@ -66,12 +97,13 @@ void LineAnswers::Run(const Answer& answer) {
     const std::vector<std::string> answers = answer(block.lines);
     before_ += block_;
     if (ranks_.rank() != 0) continue;
+    std::string output;
     for (const std::string& text : answers) {
       const std::string line = OneLine(text);
       broken_ += line != text;
-      fmt::print("{}\n", line);
+      output += line + '\n';
     }
-    FlushOutput();
+    Print(output);
   }
   if (shown_ > 0) StderrLine().Finish();
   if (broken_ == 0) return;

@@ -43,6 +43,9 @@ class LineAnswers {
   ExitCode code() const { return bad_ > 0 ? ExitCode::kData : ExitCode::kDone; }
 
  private:
+  // On rank 0. A reader that pauses (`less`) is no hang.
+  void Print(std::string_view text);
+
   Communicator& ranks_;
   Watchdog& watchdog_;
   size_t before_ = 0;  // lines of the blocks before

@@ -50,6 +50,19 @@ TEST_F(Answers, AreThoseOfOneRank) {
   EXPECT_EQ(ExpectSharedAsAlone({"generate", "--checkpoint", run}, "").out, "");
 }
 
+// The answers are far more than a pipe takes.
+TEST_F(Answers, WaitForAReaderThatPauses) {
+  std::string input;
+  for (int i = 0; i < 20; ++i) input += std::string(10000, 'a') + " <extra_id_0>\n";
+  const Outcome outcome =
+      Run({"generate", "--json", "--checkpoint", Directory("run").string()},
+          {.environment = {"SYNTRA_WATCHDOG=answer=2,gather=0.5"},
+           .input = input,
+           .wrapper = {"bash", "-c", "set -o pipefail; \"$@\" | { sleep 4; wc -l; }", "bash"}});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_NE(outcome.out.find("20"), std::string::npos) << outcome.out;
+}
+
 TEST_F(Answers, ComeFromOneModel) {
   const Arguments generate{"generate", "--checkpoint", Directory("run").string()};
   Arguments other = generate;
