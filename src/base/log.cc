@@ -120,7 +120,10 @@ void SetUpLogging(int rank, const std::filesystem::path& directory) {
     }
   }
   Holder() = MakeLogger(std::move(sinks));
-  if (!problem.empty()) Log().warn("no log file: {}", problem);
+  if (problem.empty()) return;
+  // Only rank 0 has another place for its lines.
+  if (rank == 0) return Log().warn("no log file: {}", problem);
+  PrintNote(fmt::format("warning: rank {} has no log file: {}", rank, problem));
 }
 
 void NoteInLogFile(const std::string& message) {

@@ -70,6 +70,16 @@ TEST_F(Surroundings, AFullDiskForTheLogIsSaidOnce) {
   EXPECT_EQ(outcome.err.find(log, outcome.err.find(log) + 1), std::string::npos) << outcome.err;
 }
 
+// Only rank 0 has the terminal for its lines, too.
+TEST_F(Surroundings, ARankWithoutALogSaysSo) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  CreateDirectories(Directory("run") / "log");
+  ASSERT_EQ(mkfifo((Directory("run") / "log/rank-0001.log").c_str(), 0600), 0);
+  const Outcome outcome = Run(ShortRun(), {.ranks = 2});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("warning: rank 1 has no log file: ")) << outcome.err;
+}
+
 TEST_F(Surroundings, FifosWhereFilesBelongAreRefusedAtOnce) {
   const std::pair<const char*, int> cases[] = {
       {"LOCK", 4}, {"STATUS", 4}, {"run.json", 4}, {"metrics.jsonl", 0}, {"log/rank-0000.log", 0}};
