@@ -24,7 +24,9 @@ OpenedShard OpenShard(const Path& path, const std::string& digest, const Tokeniz
   }
   OpenedShard opened{TokenShard(path, tokenizer.vocabulary_size()), {}};
   if (ToHex(opened.tokens->summary().digest) != digest) {
-    Fail(ExitCode::kData, "{} is not the shard that the index lists; prepare the corpus again",
+    Fail(ExitCode::kData,
+         "{} is not the shard that the index lists; prepare the corpus again, and if that does not "
+         "help, compare the corpus files that the hosts of the ranks see",
          path.string());
   }
   for (int64_t i = 0; i < opened.tokens->document_count(); ++i) {
