@@ -141,8 +141,8 @@ void MpiCommunicator::Connect(const MpiOptions& options) {
     if (!usable) {
       if (rank_ == 0) {
         Log().warn(
-            "the ranks of a host found no room for shared memory, so they exchange by "
-            "messages, which is slower; enlarge /dev/shm");
+            "the ranks of a host have no shared memory, so they exchange by messages, which is "
+            "slower");
       }
       shared_.reset();
       locals_ = 1;

@@ -88,8 +88,9 @@ std::unique_ptr<SharedMemory> SharedMemory::Create(MPI_Comm host, size_t slot_by
   if (rank == 0) shm_unlink(name);
   if (problem == 0) return memory;
   if (rank == 0) {
-    Log().warn("the {} ranks of {} cannot reserve {} bytes of shared memory: {}", ranks, HostName(),
-               memory->bytes(), SystemErrorText(problem));
+    Log().warn("the {} ranks of {} cannot reserve {} bytes of shared memory: {}{}", ranks,
+               HostName(), memory->bytes(), SystemErrorText(problem),
+               problem == ENOSPC ? "; enlarge /dev/shm" : "");
   }
   return nullptr;
 }

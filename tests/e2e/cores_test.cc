@@ -66,7 +66,8 @@ TEST_F(Cores, AFullSharedMemoryIsSaidOnce) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.Says("warning the 3 ranks of " + HostName() + " cannot reserve "))
       << outcome.err;
-  EXPECT_TRUE(outcome.Says("of shared memory: No space left on device")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("of shared memory: No space left on device; enlarge /dev/shm"))
+      << outcome.err;
   const size_t first = outcome.err.find("of shared memory: ");
   EXPECT_EQ(outcome.err.find("of shared memory: ", first + 1), std::string::npos) << outcome.err;
   EXPECT_TRUE(outcome.Says("so they exchange by messages")) << outcome.err;
