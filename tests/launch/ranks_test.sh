@@ -272,7 +272,7 @@ finds_its_repository() {
 }
 
 # has_ended PROCESS: whether it is gone, or nobody has asked for its code yet.
-has_ended() { ! kill -0 "$1" 2>/dev/null || grep -q ') Z ' "/proc/$1/stat"; }
+has_ended() { ! kill -0 "$1" 2>/dev/null || grep -qs ') Z ' "/proc/$1/stat" || [[ ! -e /proc/$1 ]]; }
 
 # ends_all FILE SIGNAL CODE: with SCRATCH/FILE neither compilers nor tests go on behind a signal. This shell starts launch/test deaf to
 # INT, which env mends.
