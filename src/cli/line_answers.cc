@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 
 #include "base/clock.h"
@@ -54,11 +55,11 @@ void Share(Communicator& ranks, Block* block) {
   block->lines = Split(std::string_view(text).substr(1, text.size() - 2), '\n');
 }
 
-// Whether the reader of standard output takes more within `seconds`, or an error that printing
-// tells.
+// Whether the reader of standard output takes more within `seconds`, or printing fails.
 bool CanPrint(double seconds) {
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-  return poll(&output, 1, static_cast<int>(seconds * 1000)) != 0;
+  const int ready = poll(&output, 1, static_cast<int>(seconds * 1000));
+  return ready > 0 || (ready < 0 && errno != EINTR);
 }
 
 }  // namespace
