@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/staged_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "data/pattern.h"
 #include "data/prepare_reporter.h"
 #include "data/shard_builder.h"
@@ -310,12 +311,15 @@ std::vector<ShardTask> ShardTasks(const PrepareOptions& options) {
   std::map<std::string, Path> sources;
   for (const Path& source : ExpandPatterns(options.patterns)) {
     const std::string name = source.filename().string() + ".tokens";
+    if (!IsUtf8(name)) {  // the index and manifests are JSON
+      Fail(ExitCode::kData, "the name of {} is not UTF-8; rename the file", source.string());
+    }
     const auto [other, is_new] = sources.emplace(name, source);
     if (!is_new) {
       Fail(ExitCode::kData,
            "{} and {} have the same name, and token shards are named after their files; rename one "
-           "of them, or name a link to it that is called otherwise",
-           other->second.string(), source.string());
+           "of them, or let {} name a link to it under another name",
+           other->second.string(), source.string(), options.field);
     }
     tasks.push_back({source, options.directory / name});
   }

@@ -54,8 +54,8 @@ struct ShardTask {
   Path source, shard;
 };
 // All corpus files with their shards, in order. Shards have the names of their sources, so a corpus
-// can be moved without being prepared again. Throws Error(kData) if a pattern matches nothing or
-// two files have the same name.
+// can be moved without being prepared again. Throws Error(kData) if a pattern matches nothing, two
+// files have the same name or a name is not UTF-8.
 std::vector<ShardTask> ShardTasks(const PrepareOptions& options);
 
 // Makes one token shard in `directory` for each corpus file, then writes the index. Uses all

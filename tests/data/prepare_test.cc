@@ -348,10 +348,20 @@ TEST(Prepare, EqualNamesAreAnError) {
   WriteScratch(corpus / "x/c-00000-of-00001.json.gz", Gzip("{\"text\":\"a\"}\n"));
   PrepareOptions options = OptionsFor(corpus);
   options.patterns.push_back((corpus / "x/*").string());
-  EXPECT_NE(DataErrorOf([&] { PrepareCorpus(options, T5()); }).find("have the same name"),
-            std::string::npos);
-  EXPECT_NE(DataErrorOf([&] { PrepareCorpus(options, T5()); }).find("rename one of them"),
-            std::string::npos);
+  options.field = "data.validation";
+  const std::string error = DataErrorOf([&] { PrepareCorpus(options, T5()); });
+  EXPECT_NE(error.find("have the same name"), std::string::npos) << error;
+  EXPECT_TRUE(error.ends_with(
+      "rename one of them, or let data.validation name a link to it under another name"))
+      << error;
+}
+
+// An index could not hold such a name, and a run with it could not continue.
+TEST(Prepare, ANameThatIsNotUtf8IsAnError) {
+  const Path corpus = WriteCorpus("latin_name", 1);
+  const Path source = WriteScratch(corpus / "c-caf\xe9.txt", "some words\n");
+  EXPECT_EQ(DataErrorOf([&] { PrepareCorpus(OptionsFor(corpus), T5()); }),
+            "the name of " + source.string() + " is not UTF-8; rename the file");
 }
 
 }  // namespace
