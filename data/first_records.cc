@@ -2,6 +2,7 @@
 #include "data/first_records.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <span>
@@ -26,49 +27,68 @@ struct Fault {
   std::string message;
 };
 
-// Reads up to the first good record. The policy decides as it will when the corpus is prepared, so
-// that no file is refused here that would be accepted there.
-void CheckStart(const Path& path, const PrepareOptions& options) {
+// What was found in a file.
+struct FileStart {
+  bool has_document = false;
+  std::optional<Fault> fault;
+};
+
+// What was found in the files of a split.
+struct SplitStart {
+  std::string field;  // that names the files
+  int64_t files = 0;
+  std::vector<Fault> faults;
+  std::vector<Path> empty;  // files without a document
+};
+
+// Reads up to the first good record that is not empty; false if there is none. The policy decides
+// as it will when the corpus is prepared, so that no file is refused here that would be accepted
+// there.
+bool HasDocument(const Path& path, const PrepareOptions& options) {
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, options.text_field);
   BadRecordPolicy policy = options.on_bad_record;
   policy.logs = false;
   BadRecordLedger ledger(path, policy);
   Record record;
-  if (!NextGood(reader.get(), &ledger, &record)) ledger.Finish();
+  while (NextGood(reader.get(), &ledger, &record)) {
+    if (!record.text.empty()) return true;
+  }
+  ledger.Finish();
+  return false;
 }
 
-std::optional<Fault> FaultOf(const Path& path, const PrepareOptions& options) {
+FileStart LookAtFile(const Path& path, const PrepareOptions& options) {
   try {
-    CheckStart(path, options);
+    const bool has_document = HasDocument(path, options);
     CheckEnd(path);
-    return std::nullopt;
+    return {has_document, std::nullopt};
   } catch (const std::bad_alloc&) {
-    return Fault{ExitCode::kResources, path.string() + ": out of memory"};
+    return {false, Fault{ExitCode::kResources, path.string() + ": out of memory"}};
   } catch (...) {  // none may leave a parallel task
     const Failure failure = CurrentFailure();
-    return Fault{failure.code, failure.message};
+    return {false, Fault{failure.code, failure.message}};
   }
 }
 
-void AppendFaults(const PrepareOptions& options, std::vector<Fault>* faults, int64_t* files) {
-  if (options.patterns.empty()) return;
+SplitStart LookAtSplit(const PrepareOptions& options) {
+  SplitStart split{.field = options.field};
+  if (options.patterns.empty()) return split;
   const std::vector<Path> paths = ExpandPatterns(options.patterns);
-  std::vector<std::optional<Fault>> found(paths.size());
-  ParallelTasks(std::ssize(paths), [&](int64_t i) { found[i] = FaultOf(paths[i], options); });
-  for (std::optional<Fault>& fault : found) {
-    if (fault) faults->push_back(std::move(*fault));
+  split.files = std::ssize(paths);
+  std::vector<FileStart> found(paths.size());
+  ParallelTasks(split.files, [&](int64_t i) { found[i] = LookAtFile(paths[i], options); });
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (found[i].fault) {
+      split.faults.push_back(std::move(*found[i].fault));
+    } else if (!found[i].has_document) {
+      split.empty.push_back(paths[i]);
+    }
   }
-  *files += std::ssize(paths);
+  return split;
 }
 
-}  // namespace
-
-void CheckFirstRecords(const DataConfig& config) {
-  std::vector<Fault> faults;
-  int64_t files = 0;
-  AppendFaults(TrainingPreparation(config, ""), &faults, &files);
-  AppendFaults(ValidationPreparation(config, ""), &faults, &files);
-  if (faults.empty()) return;
+[[noreturn]] void FailWith(const std::vector<Fault>& faults, int64_t files,
+                           const std::string& text_field) {
   const bool resources = std::ranges::any_of(
       faults, [](const Fault& fault) { return fault.code == ExitCode::kResources; });
   const int64_t count = std::ssize(faults);
@@ -81,7 +101,28 @@ void CheckFirstRecords(const DataConfig& config) {
   }
   Fail(resources ? ExitCode::kResources : ExitCode::kData,
        "{} of {} corpus files cannot be used (data.text_field is \"{}\"):\n  {}", count, files,
-       config.text_field(), Join(lines, "\n  "));
+       text_field, Join(lines, "\n  "));
+}
+
+}  // namespace
+
+std::vector<Path> CheckFirstRecords(const DataConfig& config) {
+  const SplitStart splits[] = {LookAtSplit(TrainingPreparation(config, "")),
+                               LookAtSplit(ValidationPreparation(config, ""))};
+  std::vector<Fault> faults;
+  std::vector<Path> empty;
+  int64_t files = 0;
+  for (const SplitStart& split : splits) {
+    std::ranges::copy(split.faults, std::back_inserter(faults));
+    std::ranges::copy(split.empty, std::back_inserter(empty));
+    files += split.files;
+  }
+  if (!faults.empty()) FailWith(faults, files, config.text_field());
+  for (const SplitStart& split : splits) {
+    if (split.empty.empty() || std::ssize(split.empty) < split.files) continue;
+    FailWithoutDocuments(split.field, split.empty.front(), split.files);
+  }
+  return empty;
 }
 
 }  // namespace syntra

@@ -285,9 +285,7 @@ class Preparation {
     }
     if (index.documents() > 0) return;
     if (index.shards.empty()) Fail(ExitCode::kData, "{} names no files", options_.field);
-    const size_t others = index.shards.size() - 1;
-    Fail(ExitCode::kData, "{}: no document in {}{}", options_.field, index.shards.front().source,
-         others == 0 ? "" : " and " + Counted(static_cast<int64_t>(others), "other file"));
+    FailWithoutDocuments(options_.field, index.shards.front().source, std::ssize(index.shards));
   }
 
   const PrepareOptions& options_;
@@ -324,6 +322,11 @@ std::vector<ShardTask> ShardTasks(const PrepareOptions& options) {
     tasks.push_back({source, options.directory / name});
   }
   return tasks;
+}
+
+void FailWithoutDocuments(const std::string& field, const Path& first, int64_t files) {
+  Fail(ExitCode::kData, "{}: no document in {}{}", field, first.string(),
+       files == 1 ? "" : " and " + Counted(files - 1, "other file"));
 }
 
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer) {

@@ -58,6 +58,9 @@ struct ShardTask {
 // files have the same name or a name is not UTF-8.
 std::vector<ShardTask> ShardTasks(const PrepareOptions& options);
 
+// Throws Error(kData) about the files that `field` names, none of which has a document.
+[[noreturn]] void FailWithoutDocuments(const std::string& field, const Path& first, int64_t files);
+
 // Makes one token shard in `directory` for each corpus file, then writes the index. Uses all
 // threads of the pool; the shards do not depend on their number. Keeps finished shards that verify
 // and were made from the same bytes, tokenizer and settings; does not even read them if neither

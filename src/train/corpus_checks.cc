@@ -41,9 +41,12 @@ CheckResult CorpusChecks::CheckHeldOut() const {
   return {both, Finding::State::kWarning};
 }
 
-std::string CorpusChecks::CheckFirst() const {
-  CheckFirstRecords(config_.data());
-  return "every file begins with documents";
+CheckResult CorpusChecks::CheckFirst() const {
+  const std::vector<Path> empty = CheckFirstRecords(config_.data());
+  if (empty.empty()) return "every file begins with documents";
+  return {fmt::format("{} without a document, such as {}", Counted(std::ssize(empty), "file"),
+                      empty.front().string()),
+          Finding::State::kWarning};
 }
 
 CheckResult CorpusChecks::CheckShards() const {

@@ -27,7 +27,7 @@ class CorpusChecks {
   std::string CheckTraining(const std::optional<Tokenizer>& tokenizer);
   std::string CheckValidation(const std::optional<Tokenizer>& tokenizer);
   CheckResult CheckHeldOut() const;
-  std::string CheckFirst() const;
+  CheckResult CheckFirst() const;
   // The corpora must have been checked with a tokenizer. Shards of a directory that the user named
   // are made again if they cannot be used. A warning says so, since another run may be waiting for
   // those that are there.

@@ -62,7 +62,25 @@ TEST(FirstRecords, FollowsThePolicyForBadRecords) {
   EXPECT_NE(DataErrorOf([&] { CheckFirstRecords(config); }).find("2 of 2 records are bad"),
             std::string::npos);
   config.set_max_bad_fraction(1);
-  EXPECT_NO_THROW(CheckFirstRecords(config));
+  EXPECT_EQ(DataErrorOf([&] { CheckFirstRecords(config); }),
+            "data.train: no document in " + path.string());
+}
+
+TEST(FirstRecords, FilesWithoutADocumentAreNamed) {
+  const Path directory = ScratchDirectory("first_empty");
+  const std::vector<Path> empty = {WriteScratch(directory / "0.txt", ""),
+                                   WriteScratch(directory / "1.txt", "\n\n"),
+                                   WriteScratch(directory / "2.txt.gz", Gzip("")),
+                                   WriteScratch(directory / "3.jsonl", "{\"text\":\"\"}\n")};
+  const std::string all = directory / "*";
+  EXPECT_EQ(DataErrorOf([&] { CheckFirstRecords(ConfigOf({all})); }),
+            "data.train: no document in " + empty[0].string() + " and 3 other files");
+  // Behind an empty one there may be others.
+  const Path good = WriteScratch(directory / "4.jsonl", "{\"text\":\"\"}\n{\"text\":\"a\"}\n");
+  EXPECT_EQ(CheckFirstRecords(ConfigOf({all})), empty);
+  EXPECT_EQ(CheckFirstRecords(ConfigOf({good})), std::vector<Path>());
+  EXPECT_EQ(DataErrorOf([&] { CheckFirstRecords(ConfigOf({good}, {empty[3]})); }),
+            "data.validation: no document in " + empty[3].string());
 }
 
 // Files of a gigabyte are looked at as fast as small ones; here it is damage that shows that the

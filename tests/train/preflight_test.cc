@@ -123,6 +123,16 @@ TEST_F(Preflights, ATextFieldThatNoRecordHas) {
   ExpectFailure("first records", ExitCode::kData, "body");
 }
 
+TEST_F(Preflights, FilesWithoutADocument) {
+  EXPECT_EQ(Of("first records").detail, "every file begins with documents");
+  Write("corpus/b.jsonl", "\n");
+  Set("data.train", '"' + (scratch_ / "corpus/*.jsonl").string() + '"');
+  ExpectWarning("first records",
+                "1 file without a document, such as " + (scratch_ / "corpus/b.jsonl").string());
+  Write("corpus/a.jsonl", "");
+  ExpectFailure("first records", ExitCode::kData, "data.train: no document in ");
+}
+
 TEST_F(Preflights, WhatNeedsAFailedCheckIsSkipped) {
   Set("train.batch_size", "7");
   const std::vector<Finding> findings = All(2);
