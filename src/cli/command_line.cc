@@ -76,12 +76,18 @@ std::string Meant(const CLI::App& app, const std::string& argument, const std::s
   return is_near ? like + " Or, " + field : "; " + field;
 }
 
-// The command that other programs call `name`.
-std::string CommandCalled(const std::string& name) {
+// The command that other programs call `name`, or that has this name inside another one.
+std::string CommandCalled(const CLI::App& root, const std::string& name) {
   for (const Command& command : kCommands) {
     const std::vector<std::string> names = Split(command.elsewhere, ' ');
     if (std::ranges::find(names, name) == names.end()) continue;
     return fmt::format("; did you mean \"{}\"?", command.name);
+  }
+  for (const CLI::App* command : InnerCommands(root)) {
+    for (const CLI::App* inner : InnerCommands(*command)) {
+      if (inner->get_name() != name) continue;
+      return fmt::format("; did you mean \"{} {}\"?", command->get_name(), name);
+    }
   }
   return "";
 }
@@ -114,7 +120,7 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
     return fmt::format("{0} must come after the command: {1} {0} ...", unknown, name);
   }
   const char* kind = is_option ? "option" : known.empty() ? "argument" : "command";
-  std::string meant = &app == &root ? CommandCalled(unknown) : "";
+  std::string meant = &app == &root ? CommandCalled(root, unknown) : "";
   if (meant.empty()) meant = Meant(app, extras.front(), unknown, known);
   return fmt::format("{} has no {} \"{}\"{}", name, kind, unknown, meant);
 }
