@@ -41,16 +41,16 @@ struct NamedField {
   std::string alike;
   const FieldDescriptor* field;
   std::vector<std::string> names;
+  int depth = 0;  // names of the path, without those of kinds
 };
 
 void Collect(const Descriptor& message, const NamedField& owner, std::vector<NamedField>* fields) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
-    const auto* choice = field.real_containing_oneof();
-    NamedField named{
-        FieldPath(owner.path, field.name()),
-        FieldPath(owner.alike, choice && field.message_type() ? choice->name() : field.name()),
-        &field, OtherNames(field)};
+    const auto* choice = field.message_type() ? field.real_containing_oneof() : nullptr;
+    NamedField named{FieldPath(owner.path, field.name()),
+                     FieldPath(owner.alike, choice ? choice->name() : field.name()), &field,
+                     OtherNames(field), owner.depth + (choice ? 0 : 1)};
     named.names.push_back(field.name());
     fields->push_back(named);
     if (field.message_type()) Collect(*field.message_type(), named, fields);
@@ -83,9 +83,11 @@ std::vector<NamedField> OfUsualKinds(std::vector<NamedField> fields) {
   return fields;
 }
 
-// The paths of each field in the place where it lies the least deep. A message may lie in many
-// places: for instance once for all layers, and once for each layer of a list.
-std::vector<std::string> Shallowest(const std::vector<NamedField>& fields) {
+// The paths of each field in the place where it lies the least deep, those of the least deep fields
+// first. A message may lie in many places: for instance once for all layers, and once for each
+// layer of a list.
+std::vector<std::string> Shallowest(std::vector<NamedField> fields) {
+  std::ranges::stable_sort(fields, {}, &NamedField::depth);
   const auto depth = [](const NamedField& field) { return std::ranges::count(field.path, '.'); };
   std::map<const FieldDescriptor*, int64_t> least;
   for (const NamedField& named : fields) {

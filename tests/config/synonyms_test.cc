@@ -37,8 +37,8 @@ const Synonym kAlone[] = {
      "\"model.mixer.attention.head_size\", \"model.decoder_mixer.attention.head_size\" or "
      "\"model.cross_attention.head_size\""},
     {"dropout",
-     "\"model.mixer.attention.dropout\", \"model.decoder_mixer.attention.dropout\", "
-     "\"model.cross_attention.dropout\" or \"model.dropout\""},
+     "\"model.dropout\", \"model.mixer.attention.dropout\", "
+     "\"model.decoder_mixer.attention.dropout\" or \"model.cross_attention.dropout\""},
     {"dropout_rate", "\"model.dropout\""},
     {"warmup", "\"optimizer.schedule.warmup_steps\""},
     {"bs", "\"train.batch_size\""},
@@ -66,6 +66,28 @@ const Synonym kAlone[] = {
     {"min_lr", "\"optimizer.schedule.final_rate\""},
     {"gpu", "\"train.device\""},
     {"num_workers", "\"train.threads\""},
+    // As fairseq, Marian and Hugging Face's scripts have them.
+    {"max_tokens", "\"train.batch_size\" (examples, not tokens) or \"decoding.max_length\""},
+    {"update_freq", "\"train.micro_batch_size\" (examples at a time, not how many times)"},
+    {"warmup_updates", "\"optimizer.schedule.warmup_steps\""},
+    {"total_num_update", "\"train.steps\""},
+    {"save_interval_updates", "\"checkpoint.every\""},
+    {"validate_interval_updates", "\"evaluation.every\""},
+    {"keep_last_epochs", "\"checkpoint.keep\" (checkpoints, not epochs)"},
+    {"arch", "\"model.architecture\""},
+    {"mini_batch", "\"train.batch_size\""},
+    {"valid_freq", "\"evaluation.every\""},
+    {"save_freq", "\"checkpoint.every\""},
+    {"disp_freq", "\"train.log_every\""},
+    {"dim_emb", "\"model.width\""},
+    {"enc_depth", "\"model.encoder_layers\""},
+    {"dec_depth", "\"model.decoder_layers\""},
+    {"transformer_heads",
+     "\"model.mixer.attention.heads\", \"model.decoder_mixer.attention.heads\" or "
+     "\"model.cross_attention.heads\""},
+    {"max_source_length", "\"data.input_length\""},
+    {"report_to",
+     "\"train.directory\" (metrics.jsonl in it has the metrics; no other program gets them)"},
     // Written otherwise, and misspelt.
     {"LEARNING_RATE", "\"optimizer.schedule.rate\""},
     {"learing_rate", "\"optimizer.schedule.rate\""},
