@@ -63,7 +63,10 @@ std::string PatternFault(const std::string& pattern) {
   glob_t found = {};
   const bool any = glob(pattern.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
   globfree(&found);
-  return any ? "" : fmt::format("no file matches {}", Quoted(pattern));
+  if (any) return "";
+  const bool has_set = pattern.find('[') != std::string::npos;
+  return fmt::format("no file matches {}{}", Quoted(pattern),
+                     has_set ? "; [ begins a set of characters, write [[] for itself" : "");
 }
 
 // What is wrong with a path. If it is relative, that includes the directory in which it was looked

@@ -251,6 +251,20 @@ TEST(ConfigErrors, RequiredFieldsDependOnThePurpose) {
           std::filesystem::current_path().string() + ")");
 }
 
+TEST(ConfigErrors, APatternWithBrackets) {
+  const Path directory = ScratchDirectory("odd [names]");
+  ReplaceFileDurably(directory / "a.txt", "a\n");
+  const auto lines_of = [](const Path& pattern) {
+    return ErrorLines("data { train: '" + pattern.string() + "' }", {.training_data = true});
+  };
+  const Path pattern = directory / "*.txt";
+  const auto lines = lines_of(pattern);
+  ASSERT_EQ(lines.size(), 2u) << Join(lines, "\n");
+  EXPECT_EQ(lines[0], "error: x:1:8: data.train[0]: no file matches \"" + pattern.string() +
+                          "\"; [ begins a set of characters, write [[] for itself");
+  EXPECT_TRUE(lines_of(directory.parent_path() / "odd [[]names]/*.txt").empty());
+}
+
 TEST(ConfigErrors, AMisspeltRequiredFieldIsReportedOnce) {
   const auto lines = ErrorLines("train { directry: 'a' }", {.run = true});
   EXPECT_EQ(lines.size(), 2u) << Join(lines, "\n");
