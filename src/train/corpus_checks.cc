@@ -93,7 +93,7 @@ void CorpusChecks::CheckIsThatOf(const CheckpointSummary& checkpoint) const {
   Fail(ExitCode::kCheckpoint,
        "{} was trained on another corpus (files: {} then, {} now); the first difference: {} in "
        "place of {}. Let data.train name the same files in the same order, or choose another "
-       "train.directory",
+       "train.directory and start from its parameters with checkpoint.initial",
        checkpoint.path.string(), before.size(), now.size(), right == now.end() ? "nothing" : *right,
        left == before.end() ? "nothing" : *left);
 }

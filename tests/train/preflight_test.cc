@@ -109,6 +109,8 @@ TEST_F(Preflights, AnotherCorpusIsRefusedBeforeItIsTokenized) {
   Set("data.train", '"' + (scratch_ / "corpus/*.jsonl").string() + '"');
   ExpectFailure("checkpoints", ExitCode::kCheckpoint,
                 "files: 1 then, 2 now); the first difference: b.jsonl in place of nothing");
+  EXPECT_TRUE(
+      Of("checkpoints").detail.ends_with("start from its parameters with checkpoint.initial"));
 }
 
 TEST_F(Preflights, AnEndingThatIsNotKnown) {
