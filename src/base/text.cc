@@ -113,6 +113,12 @@ std::string HumanCount(double count) {
   return Scaled(count, 1000, kUnits);
 }
 
+std::string HumanFlops(double flops) {
+  static constexpr const char* kUnits[] = {" FLOP/s",  " kFLOP/s", " MFLOP/s",
+                                           " GFLOP/s", " TFLOP/s", " PFLOP/s"};
+  return Scaled(flops, 1000, kUnits);
+}
+
 std::string HumanDuration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   const int64_t total = std::llround(seconds);

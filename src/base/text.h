@@ -30,6 +30,7 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> candi
 std::string WithThousands(int64_t value);   // 12345 -> "12,345"
 std::string HumanBytes(double bytes);       // 1536 -> "1.5 KiB"
 std::string HumanCount(double count);       // 41234 -> "41.2k"
+std::string HumanFlops(double flops);       // in a second: 1.18e11 -> "118.0 GFLOP/s"
 std::string HumanDuration(double seconds);  // 11520 -> "3h12m"; not finite -> "?"
 // "1 file", "12,345 files": of a thing whose plural takes an s.
 std::string Counted(int64_t count, std::string_view thing);

@@ -167,10 +167,10 @@ void PrintJson(StepBench& bench, const StepTimes& times, double peak, const Benc
 void PrintText(StepBench& bench, const StepTimes& times, double peak, const BenchOptions& options) {
   const double speed = bench.flops() / times.median;
   fmt::print(
-      "step {:.4f} s (best {:.4f}), {}, {} FLOPs, {} FLOP/s{}, {:.0f} input tokens/s, "
+      "step {:.4f} s (best {:.4f}), {}, {} FLOPs, {}{}, {:.0f} input tokens/s, "
       "peak memory {}\n",
       times.median, times.best, Counted(ThreadCount(), "thread"), HumanCount(bench.flops()),
-      HumanCount(speed), std::isnan(peak) ? "" : fmt::format(" (MFU {:.1f}%)", 100 * speed / peak),
+      HumanFlops(speed), std::isnan(peak) ? "" : fmt::format(" (MFU {:.1f}%)", 100 * speed / peak),
       static_cast<double>(bench.input_tokens()) / times.median,
       HumanBytes(static_cast<double>(PeakResidentBytes())));
   if (!options.ops) return;

@@ -145,8 +145,7 @@ class Examination {
     for (const auto& [name, type] :
          {std::pair{"peak fp32", DType::kF32}, std::pair{"peak bf16", DType::kBF16}}) {
       const double flops = MeasurePeakFlops(type, kBriefPeakSeconds);
-      const std::string text = fmt::format("{:.0f} GFLOP/s", 1e-9 * flops);
-      Add("cpu", name, std::isnan(flops) ? "" : text);
+      Add("cpu", name, std::isnan(flops) ? "" : HumanFlops(flops));
     }
     SetThreadCount(threads);
   }

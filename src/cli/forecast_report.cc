@@ -41,7 +41,7 @@ std::string LinkText(const std::string& name, const Link& link) {
 
 std::string FiguresText(const Cluster& cluster) {
   std::string text = fmt::format(
-      "{}FLOP/s of a {}, memory {}", HumanCount(cluster.flops),
+      "{} of a {}, memory {}", HumanFlops(cluster.flops),
       cluster.has_gpus() ? "GPU" : fmt::format("core ({} a node)", cluster.cores_per_node),
       Rate(cluster.memory_bandwidth));
   text += LinkText("inside a node", cluster.inside);

@@ -88,11 +88,11 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
                "about " + HumanDuration(estimate.run / ranks));
   }
   fmt::print(
-      "The times are estimates: {:.0f} % of the {:.0f} GFLOP/s that {} of this machine "
+      "The times are estimates: {:.0f} % of the {} that {} of this machine "
       "can reach now.\nA model of 60 M parameters reached about that share; small ones reach less. "
       "Evaluations, checkpoints\nand communication are not counted. To measure a step: syntra "
       "bench\n",
-      100 * estimate.share, 1e-9 * estimate.peak, Counted(ThreadCount(), "thread"));
+      100 * estimate.share, HumanFlops(estimate.peak), Counted(ThreadCount(), "thread"));
 }
 
 void PrintJson(const TrainingPlan& plan, bool on_gpu, const TimeEstimate& time, bool ops) {

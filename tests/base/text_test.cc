@@ -20,6 +20,8 @@ TEST(Text, FormatsForPeople) {
   EXPECT_EQ(Counted(1, "bad row"), "1 bad row");
   EXPECT_EQ(Counted(12345, "step"), "12,345 steps");
   EXPECT_EQ(HumanBytes(1536), "1.5 KiB");
+  EXPECT_EQ(HumanFlops(1.18e11), "118.0 GFLOP/s");
+  EXPECT_EQ(HumanFlops(9.89e14), "989.0 TFLOP/s");
   EXPECT_EQ(HumanDuration(11520), "3h12m");
   EXPECT_EQ(HumanDuration(1.0 / 0.0), "?");
 }

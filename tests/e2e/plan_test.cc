@@ -51,7 +51,7 @@ TEST_F(PlanNodes, TextSaysThatItIsNoMeasurement) {
   for (const char* part :
        {"predicted on h100_infiniband: 2 nodes, 8 GPUs each", "efficiency", "all-reduce not hidden",
         "GPU-hours", "(2.5 per GPU-hour)", "not measurements", "nothing was measured with this",
-        "infiniband_8x400"}) {
+        "infiniband_8x400", " TFLOP/s of a GPU"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
 }
