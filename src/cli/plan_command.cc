@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failure.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -24,6 +25,7 @@
 #include "core/thread.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
+#include "plan/fits.h"
 #include "plan/forecast.h"
 #include "plan/training_plan.h"
 #include "train/threads.h"
@@ -65,6 +67,24 @@ TimeEstimate EstimateTime(const TrainingPlan& plan, bool on_gpu) {
   return estimate;
 }
 
+// What a rank needs of this machine's memory, or why it does not fit and what would. Of a GPU,
+// which need not be here, nothing is known.
+struct FitHere {
+  bool known = false, fits = false;
+  std::string text;
+};
+
+FitHere FindFit(const TrainingPlan& plan, bool on_gpu) {
+  if (on_gpu) return {};
+  try {
+    return {true, true, CheckFits(plan)};
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    return {true, false, error.what()};
+  }
+}
+
 // "0.12 s", "320 s", "1h12m": two digits of an estimate.
 std::string SecondsText(double seconds) {
   if (seconds >= 1000) return HumanDuration(seconds);
@@ -72,7 +92,7 @@ std::string SecondsText(double seconds) {
                         : fmt::format("{:.2g} s", seconds);
 }
 
-void PrintTime(const TimeEstimate& estimate, int ranks) {
+void PrintTime(const TimeEstimate& estimate, const TrainConfig& train, int ranks) {
   if (std::isnan(estimate.step)) {
     fmt::print(
         "time of a step: no estimate, as {}; syntra bench measures it, and --nodes predicts it "
@@ -81,7 +101,8 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
     return;
   }
   fmt::print("{:22} {:>18}\n", "time of a step", "about " + SecondsText(estimate.step));
-  fmt::print("{:22} {:>18}\n", "time of the run", "about " + HumanDuration(estimate.run));
+  fmt::print("{:22} {:>18}, {} of {}\n", "time of the run", "about " + HumanDuration(estimate.run),
+             Counted(train.steps(), "step"), Counted(train.batch_size(), "example"));
   if (ranks > 1) {
     fmt::print("{:22} {:>18}, each on a machine like this one\n",
                fmt::format("  with {} ranks", ranks),
@@ -97,6 +118,8 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
 
 void PrintJson(const TrainingPlan& plan, bool on_gpu, const TimeEstimate& time, bool ops) {
   Json all = PlanJson(plan, on_gpu);
+  const FitHere fit = FindFit(plan, on_gpu);
+  all["fits"] = fit.known ? Json(fit.fits) : Json();
   if (ops) all["ops"] = PlannedOpsJson(plan);
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
@@ -129,7 +152,9 @@ void PlanHere(const Config& config, const ReportOptions& form, bool ops) {
     PrintJson(*plan, on_gpu, time, ops);
   } else {
     PrintPlan(*plan, on_gpu);
-    PrintTime(time, form.ranks);
+    const FitHere fit = FindFit(*plan, on_gpu);
+    if (fit.known) fmt::print("{}: {}\n", fit.fits ? "fits" : "does not fit", fit.text);
+    PrintTime(time, config.train(), form.ranks);
     if (ops) PrintPlannedOps(*plan);
   }
 }

@@ -337,10 +337,22 @@ TEST(Cli, PlanEstimatesTheTime) {
   EXPECT_DOUBLE_EQ(plan.at("estimated_step_seconds").get<double>(),
                    plan.at("flops_per_step").get<double>() / (share * peak));
   const std::string assumed = fmt::format("estimates: {:.0f} % of the", 100 * share);
-  for (const char* part : {"time of a step", "time of the run", "with 2 ranks",
+  for (const char* part : {"time of a step", "time of the run", "with 2 ranks", " steps of ",
                            "each on a machine like this one", assumed.c_str(), "syntra bench"}) {
     EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
   }
+}
+
+TEST(Cli, PlanTellsWhetherTheRunFits) {
+  const std::string arguments = "plan " + kPresets + "quickstart.textproto --set train.device=CPU";
+  const Outcome small = Syntra(arguments + " --set train.batch_size=1");
+  EXPECT_TRUE(Has(small.out, "\nfits: needs ")) << small.out << small.err;
+  // In one micro-batch; a smaller one is named.
+  const std::string large = arguments + " --set train.batch_size=1048576";
+  EXPECT_TRUE(Has(Syntra(large).out, "\ndoes not fit: the run needs ")) << Syntra(large).out;
+  EXPECT_TRUE(Has(Syntra(large).out, " fits\n"));
+  EXPECT_EQ(ParseJson(Syntra(large + " --json").out).at("fits"), false);
+  EXPECT_EQ(ParseJson(Syntra(arguments + " --json").out).at("fits"), true);
 }
 
 // From what costs least to what takes least memory; the rest of the plan is of the one that is set.
