@@ -41,8 +41,8 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
   model->tokenizer_path = given.empty() ? directory / own : given;
   if (given.empty() && !Exists(model->tokenizer_path)) {
     Fail(ExitCode::kData,
-         "{} has no {}, the SentencePiece model; give it with syntra convert --tokenizer FILE (a "
-         "tokenizer.json cannot take its place)",
+         "{} has no {}, the SentencePiece model; put it there, or give it with syntra convert "
+         "--tokenizer FILE (neither a tokenizer.json nor data.tokenizer can take its place)",
          directory.string(), own);
   }
   model->brings_tokenizer = Exists(directory / own);
