@@ -74,7 +74,8 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "  rule     at least 0, at most 1000000000000\n"
             "  Steps in which the rate rises linearly from 0; with RSQRT, steps of constant\n"
             "  rate.\n"
-            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_iters\n"
+            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_iters,\n"
+            "  warmup_updates, lr_warmup\n"
             "  Instead of warmup_ratio: a number of steps, not a share of them\n"
             "  Changing it when a run continues: allowed, and the log says what becomes of\n"
             "  the learning rate\n");
