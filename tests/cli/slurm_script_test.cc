@@ -45,7 +45,7 @@ TEST(Slurm, MistakesAreNamed) {
       {"--time 5 --set train.device=CUDA", "say with --gpus-per-node how many"},
       {"--time 5 --from-scratch", "--from-scratch is for tasks"},
       {"--time 5 --array-seeds 1", "--array-seeds: Value 1 not in range"},
-      {"--time 5 --array-seeds 2 --set train.seed=9223372036854775806",
+      {"--time 5 --array-seeds 2 --set train.directory=seeds --set train.seed=9223372036854775806",
        "train.seed 9223372036854775806 is too large to count on from in a job script"},
       {"--time 5 --container ''", "--container: must not be empty"},
       // The product is 0 in 32 bits.
@@ -84,12 +84,12 @@ std::vector<SlurmCase> SlurmCases() {
         "command=(apptainer exec --nv my.sif syntra pretrain\n"}},
       {"--set 'train.directory=runs/two words: 50%'", {"#SBATCH --job-name=two-words--50-\n"}},
       {"--nodes 2 --mpi mpirun", {"mpirun --bind-to none -n 2 \"${command[@]}\" &\n"}},
-      {"--array-seeds 3 --set train.seed=40",
+      // Not the quick start's directory, in which there may be its run.
+      {"--array-seeds 3 --set train.directory=seeds --set train.seed=40",
        {"#SBATCH --array=0-2\n", "seed=$((40 + SLURM_ARRAY_TASK_ID))\n",
-        "--set train.directory=runs/quickstart/seed-\"$seed\")",
-        "--set data.prepared=runs/quickstart/prepared\n"}},
-      {"--array-seeds 2 --init-from runs/base",
-       {"--set checkpoint.initial_kept_in=runs/quickstart/start\n"}}};
+        "--set train.directory=seeds/seed-\"$seed\")", "--set data.prepared=seeds/prepared\n"}},
+      {"--array-seeds 2 --init-from runs/base --set train.directory=seeds",
+       {"--set checkpoint.initial_kept_in=seeds/start\n"}}};
 }
 
 TEST(Slurm, ScriptsSayWhatWasAskedFor) {
