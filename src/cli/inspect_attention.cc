@@ -234,9 +234,8 @@ GivenTokens TokensOf(const LoadedModel& loaded, const std::string& input,
     if (auto ids = reader.ReadTarget(input, tokens.input, target, &error)) tokens.target = *ids;
   }
   if (!error.empty()) Fail(ExitCode::kConfig, "the text {}", error);
-  // So that a language model reads the last token of the text, too, where its row has room.
-  const int64_t length = std::ssize(tokens.input) + std::ssize(tokens.target);
-  if (reader.goes_on() && length < loaded.config.data().input_length()) {
+  // So that a language model reads the last token of the text, too, where there is room.
+  if (reader.goes_on() && std::ssize(tokens.target) < reader.RoomAfter(tokens.input)) {
     tokens.target.push_back(loaded.tokenizer->eos_id());
   }
   return tokens;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,21 +68,20 @@ TimeEstimate EstimateTime(const TrainingPlan& plan, bool on_gpu) {
   return estimate;
 }
 
-// What a rank needs of this machine's memory, or why it does not fit and what would. Of a GPU,
-// which need not be here, nothing is known.
 struct FitHere {
-  bool known = false, fits = false;
-  std::string text;
+  bool fits;
+  std::string text;  // what a rank needs of this machine's memory, or why that is too much
 };
 
-FitHere FindFit(const TrainingPlan& plan, bool on_gpu) {
-  if (on_gpu) return {};
+// Of a GPU, which need not be here, nothing is known.
+std::optional<FitHere> FindFit(const TrainingPlan& plan, bool on_gpu) {
+  if (on_gpu) return std::nullopt;
   try {
-    return {true, true, CheckFits(plan)};
+    return FitHere{true, CheckFits(plan)};
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error& error) {
-    return {true, false, error.what()};
+    return FitHere{false, error.what()};
   }
 }
 
@@ -118,8 +118,8 @@ void PrintTime(const TimeEstimate& estimate, const TrainConfig& train, int ranks
 
 void PrintJson(const TrainingPlan& plan, bool on_gpu, const TimeEstimate& time, bool ops) {
   Json all = PlanJson(plan, on_gpu);
-  const FitHere fit = FindFit(plan, on_gpu);
-  all["fits"] = fit.known ? Json(fit.fits) : Json();
+  const auto fit = FindFit(plan, on_gpu);
+  all["fits"] = fit ? Json(fit->fits) : Json();
   if (ops) all["ops"] = PlannedOpsJson(plan);
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
@@ -152,8 +152,8 @@ void PlanHere(const Config& config, const ReportOptions& form, bool ops) {
     PrintJson(*plan, on_gpu, time, ops);
   } else {
     PrintPlan(*plan, on_gpu);
-    const FitHere fit = FindFit(*plan, on_gpu);
-    if (fit.known) fmt::print("{}: {}\n", fit.fits ? "fits" : "does not fit", fit.text);
+    const auto fit = FindFit(*plan, on_gpu);
+    if (fit) fmt::print("{}: {}\n", fit->fits ? "fits" : "does not fit", fit->text);
     PrintTime(time, config.train(), form.ranks);
     if (ops) PrintPlannedOps(*plan);
   }

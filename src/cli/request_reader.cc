@@ -66,14 +66,17 @@ std::optional<std::vector<int32_t>> RequestReader::ReadTarget(const std::string&
   } else {
     ids = RequestFor(tokenizer_, target).ids;
   }
-  const bool together = settings_.together > 0;
-  const int64_t room = together ? settings_.together - std::ssize(input) : settings_.output_length;
+  const int64_t room = RoomAfter(input);
   if (std::ssize(ids) <= room) return ids;
-  *error = fmt::format("has a target of {} tokens, but the model has room for {} (its {})",
-                       ids.size(), room,
-                       together ? limit_ + ", without the input"
-                                : "data.target_length or, where that is 0, data.input_length");
+  *error = fmt::format(
+      "has a target of {} tokens, but the model has room for {} (its {})", ids.size(), room,
+      settings_.together > 0 ? limit_ + ", without the input"
+                             : "data.target_length or, where that is 0, data.input_length");
   return std::nullopt;
+}
+
+int64_t RequestReader::RoomAfter(std::span<const int32_t> input) const {
+  return settings_.together > 0 ? settings_.together - std::ssize(input) : settings_.output_length;
 }
 
 void RequestReader::Warn() const {

@@ -24,6 +24,8 @@ class RequestReader {
   const TaskLines* task_lines() const { return task_lines_ ? &*task_lines_ : nullptr; }
   // Whether lines are beginnings of texts, which the model goes on with; else they may have gaps.
   bool goes_on() const { return goes_on_; }
+  // How many tokens a target of that input may have.
+  int64_t RoomAfter(std::span<const int32_t> input) const;
 
   // The request of a line; nothing for a bad line, of which `error` says what is wrong.
   std::optional<DecodeRequest> Read(const std::string& line, std::string* error);

@@ -89,14 +89,14 @@ void ExpectStepsOfTheFullPass(const ModelConfig& config) {
   }
 }
 
-class Session : public testing::TestWithParam<std::pair<const std::string, std::string>> {};
+class Session : public testing::TestWithParam<MixerInModel> {};
 
 TEST_P(Session, GivesTheLogProbabilitiesOfTheFullForwardPass) {
-  ExpectStepsOfTheFullPass(TinyModel(GetParam().second, kUntied));
+  ExpectStepsOfTheFullPass(TinyModel(GetParam().text, kUntied));
 }
 
 TEST_P(Session, GreedyTakesTheBestOfTheFullForwardPass) {
-  DecodingTrial trial(TinyModel(GetParam().second, kUntied));
+  DecodingTrial trial(TinyModel(GetParam().text, kUntied));
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     TrialBatch batch = Batch();
     const auto outputs = Greedy(trial, batch, activations, kNoEnd);
@@ -122,7 +122,7 @@ TEST_P(Session, GreedyTakesTheBestOfTheFullForwardPass) {
 }
 
 TEST_P(Session, RowsAreIndependent) {
-  DecodingTrial trial(TinyModel(GetParam().second, kUntied));
+  DecodingTrial trial(TinyModel(GetParam().text, kUntied));
   const TrialBatch batch = Batch();
   const auto together = Greedy(trial, batch, DType::kF32, kNoEnd);
   for (int64_t row = 0; row < kRows; ++row) {
@@ -138,7 +138,7 @@ TEST_P(Session, RowsAreIndependent) {
 // other two as well; the logits must be those of a pass over the prefix that each row has then.
 TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
   constexpr int64_t kWidth = 4, kSteps = 6;
-  DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
+  DecodingTrial trial(TinyModel(GetParam().text, kUntied), 1);
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     const TrialBatch batch = Batch(2);
     DecodeSession session(trial.Trained(activations), ShapeOf(batch, kWidth, kSteps),
@@ -185,7 +185,7 @@ TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
 TEST_P(Session, FinishedInputsAreLeftOut) {
   constexpr int64_t kMany = 12;
   constexpr std::pair<int64_t, int64_t> kSteps[] = {{11, 12}, {8, 8}, {3, 8}, {1, 8}};
-  DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
+  DecodingTrial trial(TinyModel(GetParam().text, kUntied), 1);
   TrialBatch batch = RandomBatch({kMany, kInputs, kOutputs}, kVocabulary);
   for (int64_t row = 0; row < kMany; ++row) {
     const auto end = batch.encoder_segments.begin() + (row + 1) * kInputs;
@@ -257,15 +257,12 @@ TEST(SessionOfBeams, FinishedInputsAreLeftOut) {
 }
 
 TEST_P(Session, CachesWhatTheScoresRead) {
-  const auto& [name, mixer] = GetParam();
-  const ModelConfig config = TinyModel(mixer);
+  const ModelConfig config = TinyModel(GetParam().text);
   if (config.has_decoder_mixer()) GTEST_SKIP() << "another mixer decodes";
   DecodingTrial trial(config);
   const int64_t layers = 2, width = 16, bytes = sizeof(float);
   const int64_t cross = 2 * layers * kRows * kInputs * width;
-  const int64_t own =
-      layers * kRows *
-      std::ranges::find(MixersInModels(), name, &MixerInModel::name)->Kept(kOutputs);
+  const int64_t own = layers * kRows * GetParam().Kept(kOutputs);
   DecodeSession session(trial.Trained(), ShapeOf(Batch()), NextTokens::kBest);
   EXPECT_EQ(session.cache_bytes(), static_cast<size_t>((cross + own) * bytes))
       << "its case says what a layer keeps";
@@ -274,8 +271,8 @@ TEST_P(Session, CachesWhatTheScoresRead) {
   EXPECT_EQ(beams.cache_bytes(), static_cast<size_t>((cross + 4 * own) * bytes));
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixers, Session, testing::ValuesIn(TrialMixers()),
-                         [](const auto& info) { return info.param.first; });
+INSTANTIATE_TEST_SUITE_P(Mixers, Session, testing::ValuesIn(MixersInModels()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(BodySession, GivesTheLogProbabilitiesOfTheFullForwardPass) {
   for (const auto& [name, fields] : TrialBodies()) {

@@ -35,6 +35,8 @@ struct MixerInModel {
   int64_t Kept(int64_t positions) const { return positions * kept_per_position + kept_once; }
 };
 
+inline void PrintTo(const MixerInModel& one, std::ostream* out) { *out << one.name; }
+
 struct MixerRow {
   std::vector<MixerCase> alone;
   std::vector<MixerInModel> in_models;
