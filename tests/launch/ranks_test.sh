@@ -154,23 +154,29 @@ END
   )
 }
 
+# ended_with CODE PROCESS WHAT: waits for a process that this script started.
+ended_with() {
+  local code=0
+  wait "$2" || code=$?
+  if ((code != $1)); then fail "$3: code $code"; fi
+}
+
 # Before there are handlers, the request ends what it is for.
 is_asked_early() {
-  local started code=0
+  local started
   stand_in mpirun <<<"touch '$SCRATCH/launched'; exec env --default-signal=USR1 sleep 60"
   PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 "$SCRATCH/path/mpirun" >/dev/null 2>&1 </dev/null &
   started=$!
   wait_for "$SCRATCH/launched"
   kill -TERM "$started"
-  wait "$started" || code=$?
-  if ((code != 75)); then fail "an early request: code $code"; fi
+  ended_with 75 "$started" 'an early request'
   # It would signal whatever gets mpirun's id.
   if grep -qsz "^$SCRATCH/path/[m]pirun" /proc/[0-9]*/cmdline; then fail 'what asks the ranks has outlived launch/ranks'; fi
 }
 
 # What mpirun says of it is not what the program would say.
 is_stopped_at_once() {
-  local started code=0
+  local started
   stand_in mpirun <<END
 cd "$SCRATCH"
 exec env --default-signal=USR1 bash -c 'trap "touch asked" USR1; trap "exit 1" TERM; touch waits; while :; do sleep 0.1; done'
@@ -181,13 +187,12 @@ END
   kill -TERM "$started"
   wait_for "$SCRATCH/asked"
   kill -TERM "$started"
-  wait "$started" || code=$?
-  if ((code != 130)); then fail "a second request: code $code"; fi
+  ended_with 130 "$started" 'a second request'
 }
 
 # ^C also ends the `tee` behind it, so that nobody reads what it prints.
 saves_without_a_reader() {
-  local started code=0
+  local started
   stand_in mpirun <<END
 exec env --default-signal=USR1 bash -c 'trap "exit 75" USR1; touch "$SCRATCH/unread"; while :; do sleep 0.1; done'
 END
@@ -195,13 +200,12 @@ END
   started=$!
   wait_for "$SCRATCH/unread"
   kill -TERM "$started"
-  wait "$started" || code=$?
-  if ((code != 75)); then fail "a request where nobody reads: code $code"; fi
+  ended_with 75 "$started" 'a request where nobody reads'
 }
 
 # SIGUSR2 ends a rank that has no handler for it yet.
 saves_once_it_can() {
-  local started code=0
+  local started
   stand_in rank <<END
 cd "$SCRATCH"
 touch starts
@@ -224,8 +228,7 @@ END
   touch "$SCRATCH/ready"
   wait_for "$SCRATCH/handles"
   kill -USR2 "$started"
-  wait "$started" || code=$?
-  if ((code != 1)); then fail "of two requests to save, one of them too early: code $code"; fi
+  ended_with 1 "$started" 'of two requests to save, one of them too early'
 }
 
 # With its whole process group, as by a time limit or for want of memory.
