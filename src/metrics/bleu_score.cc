@@ -15,7 +15,7 @@ constexpr size_t kOrders = 4;
 
 // Sums over a corpus.
 struct Counts {
-  std::array<int64_t, kOrders> right{}, found{};  // runs of 1, 2, 3 and 4 words
+  std::array<int64_t, kOrders> right{}, found{};  // n-grams of 1 to 4 words
   int64_t length = 0, accepted_length = 0;        // in words
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// chrF2 (Popović 2015) as sacrebleu computes it: of runs of 1 to 6 characters, without white space,
-// the F score of the mean precision and the mean recall, in which recall counts twice as much.
+// chrF2 (Popović 2015) as sacrebleu computes it: the F score of the mean precision and the mean
+// recall of n-grams of 1 to 6 characters, without white space. Recall counts twice as much.
 #include <array>
 #include <optional>
 
@@ -13,25 +13,25 @@ namespace {
 
 constexpr size_t kLongest = 6;  // characters
 
-// How many runs of one length two texts have.
-struct RunCounts {
+// How many n-grams of one length two texts have.
+struct NGramCounts {
   int64_t predicted = 0, accepted = 0, both = 0;
 };
-using CountsByLength = std::array<RunCounts, kLongest>;
-using RunsByLength = std::array<NGrams, kLongest>;
+using CountsByLength = std::array<NGramCounts, kLongest>;
+using NGramsByLength = std::array<NGrams, kLongest>;
 
-RunsByLength RunsOf(std::string_view text) {
+NGramsByLength NGramsOf(std::string_view text) {
   std::vector<std::string> characters;
   for (const std::string_view word : SplitAtSpace(text)) {
     for (const Character& one : Characters(word)) characters.emplace_back(one.bytes);
   }
-  RunsByLength runs;
-  for (size_t n = 1; n <= kLongest; ++n) runs[n - 1] = CountNGrams(characters, n);
-  return runs;
+  NGramsByLength ngrams;
+  for (size_t n = 1; n <= kLongest; ++n) ngrams[n - 1] = CountNGrams(characters, n);
+  return ngrams;
 }
 
-// Where the accepted text is too short for a run, the predicted text's runs do not count.
-CountsByLength Compare(const RunsByLength& predicted, const RunsByLength& accepted) {
+// Where the accepted text is too short for an n-gram, those of the predicted text do not count.
+CountsByLength Compare(const NGramsByLength& predicted, const NGramsByLength& accepted) {
   CountsByLength counts;
   for (size_t i = 0; i < kLongest; ++i) {
     counts[i] = {.predicted = accepted[i].empty() ? 0 : TotalNGrams(predicted[i]),
@@ -42,12 +42,12 @@ CountsByLength Compare(const RunsByLength& predicted, const RunsByLength& accept
 }
 
 // The F score, in percent, of the mean precision and recall over the lengths of which both texts
-// have runs.
+// have n-grams.
 double ScoreOf(const CountsByLength& counts) {
   constexpr double kRecallWeight = 2 * 2;  // beta squared
   double precision = 0, recall = 0;
   int lengths = 0;
-  for (const RunCounts& one : counts) {
+  for (const NGramCounts& one : counts) {
     if (one.predicted == 0 || one.accepted == 0) continue;
     precision += static_cast<double>(one.both) / static_cast<double>(one.predicted);
     recall += static_cast<double>(one.both) / static_cast<double>(one.accepted);
@@ -61,10 +61,10 @@ double ScoreOf(const CountsByLength& counts) {
 
 // The counts of the accepted text with the highest score; of equals, the first.
 CountsByLength BestOf(const Judgement& example) {
-  const RunsByLength predicted = RunsOf(example.predicted_text);
+  const NGramsByLength predicted = NGramsOf(example.predicted_text);
   std::optional<CountsByLength> best;
   for (const std::string& text : example.accepted_texts) {
-    const CountsByLength counts = Compare(predicted, RunsOf(text));
+    const CountsByLength counts = Compare(predicted, NGramsOf(text));
     if (!best || ScoreOf(counts) > ScoreOf(*best)) best = counts;
   }
   return best.value();

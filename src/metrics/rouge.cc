@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ROUGE-1, ROUGE-2 and ROUGE-Lsum (Lin 2004) as the package rouge_score computes them, without
 // stemming: the mean over examples of F1, of the accepted text that is nearest. T5 prints the
-// median over random samples of examples in the place of the mean, and so not twice the same.
+// median over random samples of the examples instead of the mean, so its value changes each time.
 #include <algorithm>
 #include <array>
 
