@@ -112,8 +112,8 @@ class GzipSource : public ByteSource {
     state_.crc_flag = ISAL_GZIP_NO_HDR_VER;  // the header is read, the trailer not
   }
 
-  // The beginning of a member. ISA-L passes over flags that have no meaning yet, which RFC 1952
-  // wants refused: what they announce would be read as compressed data.
+  // Checks the first bytes of a member. RFC 1952 wants reserved flags refused, but ISA-L ignores
+  // them, and would read the fields that they announce as compressed data.
   void CheckHeader() {
     while (state_.avail_in < 4 && !at_end_) RefillBehind();
     if (state_.avail_in < 2 || state_.next_in[0] != 0x1f || state_.next_in[1] != 0x8b) {

@@ -40,7 +40,8 @@ class Normalizer {
   bool Step(uint32_t* at, uint8_t byte) const;
   void ReadRules(const std::string& rules);
   void FindPlainBytes();
-  // How many bytes at the beginning of `text` stay as they are, as far as bytes alone tell.
+  // How many bytes at the beginning of `text` certainly stay as they are. Looks at single bytes,
+  // not at the trie.
   size_t PlainBytes(std::string_view text) const;
 
   // A double-array trie in the layout of the Darts-clone library. It maps texts to offsets in

@@ -12,8 +12,9 @@ namespace syntra {
 
 class TileGemm {
  public:
-  // Whether this processor has a kernel for the product: whole panels of B and, if A is transposed,
-  // of A; else rows of A of whole blocks; rows of masks without padding.
+  // Whether this processor has AMX, and the sizes are those that the kernel serves: B consists of
+  // whole panels; so does a transposed A, while the rows of another A consist of whole blocks; and
+  // rows of masks have no padding.
   static bool Covers(const GemmProblem& problem);
   // Whether it is also faster than the library's product where threads share it: a panel of B stays
   // in a core's cache.

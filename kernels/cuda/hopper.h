@@ -3,8 +3,8 @@
 // products of four warps whose operands are in shared memory. A kernel that uses them is declared
 // with SYNTRA_HOPPER_BOUNDS, and does nothing unless kHopperCode.
 //
-// Copies and products access shared memory by another way than the threads do (PTX ISA, "async
-// proxy"), and later than the instruction that starts them. They are ordered by:
+// Copies and products access shared memory through another path than the threads do (PTX ISA,
+// "async proxy"), and later than the instruction that starts them. They are ordered by:
 //   a copy after products that read its target: a wait for the products, then a barrier at which
 //     their threads arrive and for which the copying thread waits;
 //   reads after a copy: a wait for the barrier at which it arrives;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eights of elements that lie a stride apart, and elementwise kernels over strided operands:
+// Groups of eight elements that lie a stride apart, and elementwise kernels over strided operands:
 // broadcasts and copies.
 #pragma once
 

@@ -155,8 +155,9 @@ int64_t KeysOf(const Pattern& pattern, int64_t query, int64_t keys) {
          CountInSteps(first, std::min(end, query + reach) - first, query, pattern.dilation);
 }
 
-// The pairs of queries and keys whose scores count. Of a key block that is none, all rows do. A
-// query_start is taken to be as late as the keys allow.
+// The number of pairs of queries and keys whose scores count. Key blocks count as if all
+// numbers were valid, and query_start as if it were as late as the keys allow: both depend on the
+// data.
 double PairCount(const OpCall& call, const Dimensions& z) {
   const bool starts = call.inputs.size() == kInputCount && call.inputs[kQueryStart].present();
   const int64_t start = starts ? z.keys - z.queries : 0;

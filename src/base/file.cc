@@ -146,7 +146,7 @@ int OpenRegularOrFail(const Path& path, int flags, const char* action,
     close(descriptor);
     FailNotRegular(action, path, status, if_unusable);
   }
-  // Some are refused by errors that do not name what they are.
+  // `open` itself refuses links, sockets and directories, not always saying what they are.
   if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
       (error_number == ELOOP || error_number == ENXIO || error_number == EISDIR)) {
     FailNotRegular(action, path, status, if_unusable);

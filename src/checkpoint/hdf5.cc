@@ -43,7 +43,7 @@ void Hdf5Handle::Close() {
 namespace internal {
 
 void Hdf5Failed(const char* call) {
-  // A FrameWriter makes files in memory: only want of memory makes that fail. HDF5 1.14 does not
+  // A FrameWriter makes files in memory, which fails only if memory is short. HDF5 1.14 does not
   // always leave errno as it was.
   const bool out_of_memory = errno == ENOMEM || ShortageGuard::Exists();
   std::string reasons;

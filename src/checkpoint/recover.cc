@@ -100,7 +100,7 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
     } catch (const UnsupportedFormat&) {
       throw;
     } catch (const OutOfMemory&) {
-      throw;  // it may be good, and training must not go back for want of memory
+      throw;  // it may be good: training must not go back because memory is short
     } catch (const Error& error) {
       const bool damaged = error.code() == ExitCode::kCheckpoint;
       if (mode == Recovery::kReadOnly && !damaged && Exists(candidate.path)) {

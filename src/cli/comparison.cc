@@ -53,8 +53,8 @@ std::string NameCell(const Comparison& comparison, const MixerResult& mixer) {
   return notes.empty() ? mixer.name : fmt::format("{} ({})", mixer.name, Join(notes, ", "));
 }
 
-// The names of the mixers and what they are compared by: the columns on the left. Tasks have a last
-// row of what they are to be compared with.
+// The columns on the left: the names of the mixers, and what they are compared by. For tasks a last
+// row has the scores of the majority class.
 std::vector<TableRow> Scores(const Comparison& comparison) {
   if (comparison.of_tasks) {
     std::vector<ResultsRow> rows;

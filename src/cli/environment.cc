@@ -27,7 +27,7 @@ std::span<const EnvironmentVariable> EnvironmentVariables() {
        "first own"},
       {"SYNTRA_HOPPER",
        "off: Hopper GPUs use the kernels of other GPUs; two_passes: attention's "
-       "backward pass has no kernel for queries and keys together",
+       "backward pass always has a pass over queries and one over keys",
        "off two_passes"},
   };
   return kVariables;

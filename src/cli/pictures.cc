@@ -20,7 +20,8 @@ constexpr double kLeft = 76, kRight = 540, kTop = 20, kBottom = 370;  // of the 
 constexpr double kLegendText = kRight + 42;
 constexpr size_t kMostPoints = 480;  // of a curve: more than there are pixels would be a band
 
-// Log-perplexities with two digits; numbers of other sizes with three that count.
+// Two digits after the point for numbers such as log-perplexities; three significant digits for
+// small numbers, and for thousands and more as HumanCount writes them.
 std::string ValueText(double value) {
   if (std::abs(value) >= 1000) return HumanCount(value);
   return fmt::format(fmt::runtime(std::abs(value) >= 0.1 ? "{:.2f}" : "{:.3g}"), value);

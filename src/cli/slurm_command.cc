@@ -181,8 +181,8 @@ struct SlurmOptions {
   std::string mpi = "srun", container;
 };
 
-// A time limit in seconds; -1: it is none. Slurm also takes MINUTES:SECONDS, which people write for
-// hours and minutes.
+// A time limit in seconds; -1 if the text is none. MINUTES:SECONDS, which Slurm accepts, is not
+// taken, since people mean hours and minutes by it.
 int64_t SecondsOf(const std::string& text) {
   const size_t dash = text.find('-');
   const bool has_days = dash != std::string::npos;

@@ -26,7 +26,7 @@ struct ChosenTask {
 };
 ChosenTask ChooseTask(const Config& config, const std::string& name);
 
-// The options that say of which task lines of standard input are inputs.
+// The options that say whether lines of standard input are inputs of a task, and of which.
 struct TaskLinesOptions {
   std::string task;  // empty: the task of the model, if it has one task
   bool raw = false;  // lines are inputs of no task, unless one is named

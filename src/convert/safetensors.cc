@@ -61,7 +61,7 @@ std::map<std::string, std::set<std::string>> TensorsByFile(const Path& path) {
   const std::string text = ReadWholeFile(path, kMaxIndexBytes, ExitCode::kCheckpoint);
   std::map<std::string, std::set<std::string>> files;
   try {
-    // The map that sorts: in the one that keeps the order, a million names would take hours.
+    // Not as Json, which keeps members in a list: a million names would take hours.
     const auto json = nlohmann::json::parse(text);
     const auto& map = json.at("weight_map").get_ref<const nlohmann::json::object_t&>();
     for (const auto& [name, file] : map) {

@@ -42,9 +42,9 @@ struct GpuNetwork {
   double AllReduceSeconds(const Layout& layout, double bytes) const;
   // A ring, (n - 1) / n bytes: of equal shares. An all-gather takes as long.
   double ReduceScatterSeconds(const Layout& layout, double bytes) const;
-  // A reduction to one rank, or a broadcast from it, in a chain through which all bytes go: how
-  // long it keeps each rank busy. If there are several, whose chains begin at neighbours, a rank
-  // begins the next when its part of the last is done, so ChainLatency counts once for all of them.
+  // How long a reduction to one rank, or a broadcast from it, keeps each rank busy: all bytes pass
+  // through a chain of the ranks. In a sequence of them a rank begins the next as soon as its part
+  // of the last is done, if their chains begin at neighbours; so ChainLatency counts once for all.
   double ReduceSeconds(const Layout& layout, double bytes) const;
   // Seconds until the first byte has gone through all ranks of a chain.
   double ChainLatency(const Layout& layout) const;

@@ -27,7 +27,7 @@ struct PlannedRanks {
   // the plan.
   Backend* backend = &CpuBackend();
   // The elements of the buckets in which gradients are summed; unless set, BucketElements for the
-  // backend's device. Tests set it, and predictions that plan GPUs which are not there.
+  // backend's device. Set by tests, and by predictions for GPUs that this machine does not have.
   std::optional<int64_t> bucket_elements = {};
 };
 

@@ -115,7 +115,8 @@ class Executable {
 
   void PlaceTransients();
   void FollowTransients();
-  // Memory for all values of this kind, and for host_address_, unless that is the same, `staging`.
+  // Allocates memory for all values of this kind. On a GPU also `staging`, the host memory to which
+  // host_address_ then points.
   Buffer AllocateAll(ValueKind kind, const char* purpose, Buffer& staging);
   void PlaceInputs();
   void PlaceConstants();

@@ -49,9 +49,9 @@ const char* JointOp(const Program& program, const Instruction& call,
 
 }  // namespace
 
-// By op, attributes, first input and region, whether that is computed again or not: so recomputing
-// changes no bit. Within a region, results and their gradients are not kept for longer than a layer
-// needs them.
+// Groups calls by op, attributes, first input and region. Regions count also when they are not
+// recomputed, so that recomputing changes no bit. Because a group lies within a region, its results
+// and their gradients are kept no longer than a layer needs them.
 std::vector<ProgramBuilder::JointCalls> ProgramBuilder::FindJointCalls() const {
   const std::vector<Instruction>& instructions = program_.instructions;
   const std::vector<bool> columns = ReadAsColumns(program_);

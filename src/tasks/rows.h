@@ -58,7 +58,7 @@ std::optional<std::string> LabelOf(const std::optional<std::string>& field, Task
 int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field,
             std::string_view advice = "");
 
-// A part of a JSON value; these throw BadRow where it does not have the type.
+// A member of a JSON object. These throw BadRow if it is missing or has another type.
 const Json& JsonMember(const Json& object, const char* name);
 const Json& JsonArray(const Json& object, const char* name);
 std::string JsonString(const Json& object, const char* name);

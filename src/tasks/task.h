@@ -72,7 +72,7 @@ struct TaskTraits {
   // The texts of the classes, by index. Empty where the answer is a number or free text.
   std::vector<std::string> labels;
   std::vector<std::string> metrics;  // names for FindMetric, in the order of the paper's tables
-  // The task of the same benchmark whose model answers this one ("rte"), if this is a diagnosis,
+  // The task of the same benchmark whose model answers this one ("rte"), if this is a diagnostic,
   // which has only a test split.
   std::string diagnoses{};
   // Whether it is part of a run's average. T5 and the paper leave WNLI out.
@@ -82,7 +82,7 @@ struct TaskTraits {
 // The split that a task is trained on; null if it has none.
 const TaskSplit* TrainingSplitOf(const TaskTraits& task);
 
-// Whether the model that is the best at `owner` answers `task`: the task itself, or a diagnosis of
+// Whether the model that is the best at `owner` answers `task`: the task itself, or a diagnostic of
 // it. Both benchmarks have an "rte", but only SuperGLUE's has diagnoses.
 bool IsAnsweredBy(const TaskTraits& task, const TaskTraits& owner);
 

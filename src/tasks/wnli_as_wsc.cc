@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WNLI in the form of WSC, for a model that learns that: which words of the second sentence stand
-// where the first has a pronoun? T5 judges WNLI so (glue_wnli_v002_simple_eval, wnli_simple in
-// t5/data/preprocessors.py) and trains on WSC and DPR in its place.
+// where the first has a pronoun? T5 evaluates WNLI in this way (glue_wnli_v002_simple_eval,
+// wnli_simple in t5/data/preprocessors.py) and trains on WSC and DPR instead.
 #include <algorithm>
 #include <array>
 #include <set>

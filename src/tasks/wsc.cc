@@ -66,7 +66,7 @@ std::string MarkPronoun(const std::string& text, const std::string& pronoun, int
   const size_t at = FindPronoun(words, pronoun, index);
   const std::string behind = words[at].substr(pronoun.size());
   words[at] = "*" + pronoun + "*";
-  // Where punctuation sticks to the pronoun, T5 parts it, and drops the space at the text's end.
+  // T5 separates punctuation from the pronoun, and drops the space at the text's end.
   if (!behind.empty()) {
     words[at] += " " + behind;
     while (words.back().empty()) words.pop_back();

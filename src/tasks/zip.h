@@ -13,8 +13,8 @@ struct ZipMember {
 };
 
 // The bytes of an archive with these files, deflated, in this order. The same files give the same
-// bytes: all are as old as the format can say, and belong to nobody. Throws Error(kResources) for
-// want of memory.
+// bytes: all have the earliest date of the format, and no owner. Throws Error(kResources) if memory
+// is short.
 std::string ZipOf(std::span<const ZipMember> members);
 
 }  // namespace syntra

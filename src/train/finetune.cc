@@ -260,7 +260,7 @@ NamedValues Finetuning::Judge(int64_t step, bool is_last) {
   return unsaved;
 }
 
-// The best checkpoint of the task or, of a diagnosis, of the task that it belongs to. The run's
+// The best checkpoint of the task or, for a diagnostic, of the task that it belongs to. The run's
 // last one where that has no validation split, or is none of the run's.
 Path Finetuning::ModelFor(const Task& task) const {
   for (const TaskData& owner : data_.tasks) {

@@ -60,7 +60,7 @@ struct FinetuningData {
   // A line for each task that is trained on: the digest of its examples, a space, its name. The
   // same for each that is judged.
   std::string task_digests, task_validation_digests;
-  int64_t cut_examples = 0;  // of the training examples, for want of room
+  int64_t cut_examples = 0;  // training examples that were too long
   Digest validation_digest{};
 
   // `alive` is called after each split.

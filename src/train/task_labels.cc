@@ -101,7 +101,7 @@ std::vector<std::string> CheckTaskLabels(const Config& config, const Tokenizer& 
 std::vector<int32_t> FirstClassIds(const ModelConfig& model,
                                    std::span<const std::unique_ptr<Task>> tasks) {
   if (ArchitectureOf(model).outputs() != Outputs::kClasses) return {};
-  std::vector<std::pair<const TaskTraits*, int32_t>> first;  // of each task that is no diagnosis
+  std::vector<std::pair<const TaskTraits*, int32_t>> first;  // of each task that is no diagnostic
   int32_t next = 1;
   for (const std::unique_ptr<Task>& task : tasks) {
     const TaskTraits& traits = task->traits();

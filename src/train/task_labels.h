@@ -22,7 +22,7 @@ std::vector<std::string> CheckTaskLabels(const Config& config, const Tokenizer& 
                                          std::span<const std::unique_ptr<Task>> tasks);
 
 // The id of each task's first label; the others follow. Labels of the first task come first, from 1
-// on. A diagnosis has the ids of the task that it belongs to. Empty if the model writes text.
+// on. A diagnostic has the ids of the task that it belongs to. Empty if the model writes text.
 // Throws Error(kConfig) if a task has no labels, or if model.classifier.classes is not the number
 // of all labels.
 std::vector<int32_t> FirstClassIds(const ModelConfig& model,

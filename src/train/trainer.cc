@@ -340,8 +340,8 @@ void Trainer::RecordEnd() {
   LogTime();
 }
 
-// By what is recorded, of all processes of the run. What was trained is safe: a record that cannot
-// be read is only a warning.
+// Logs the goodput and the phases of a step, from what all processes of the run have recorded. A
+// record that cannot be read gives only a warning, since what was trained is safe.
 void Trainer::LogTime() const {
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step,
                               BytesBelow(run_.directory.metrics()));
