@@ -28,8 +28,9 @@ class Batch {
   //   encoder_ids, encoder_segments, encoder_positions [B, S]; absent where S is 0;
   //   decoder_ids, decoder_segments, decoder_positions, targets [B * W, T];
   //   decoder_prefix_ends [B * W, T]; only where S is 0.
-  // Segment 0 is padding, packed examples count from 1; positions restart in each segment. Of the
-  // slots that read an example's inputs, prefix_ends is the slot after them, else 0.
+  // Segment 0 is padding, packed examples count from 1; positions restart in each segment.
+  // decoder_prefix_ends has, in the slots that read an example's inputs, the slot after these; else
+  // 0.
   const std::map<std::string, std::vector<int32_t>, std::less<>>& tensors() const {
     return tensors_;
   }

@@ -37,8 +37,8 @@ struct LongDocument {
 class TokenCorpus {
  public:
   // Throws Error(kData) if the corpus was prepared with another tokenizer or text field, if a shard
-  // is missing, damaged or not the one that the index lists, or if there is no document. Of a
-  // shard it reads where the documents begin. Tokens are checked when they are used.
+  // is missing, damaged or not the one that the index lists, or if there is no document. Reads
+  // only where the documents of a shard begin; tokens are checked when they are used.
   TokenCorpus(const PreparedCorpus& prepared, const Tokenizer& tokenizer,
               const std::string& text_field, int64_t documents_per_group);
 

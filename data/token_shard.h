@@ -76,7 +76,7 @@ struct ShardSummary {
   Path path;
   ShardFacts facts;
   Digest digest{};  // of everything before the digest
-  // Of the tokens and of the offsets of the documents. It is equal for equal texts, tokenizers and
+  // That of the tokens and of the documents' offsets. It is equal for equal texts, tokenizers and
   // settings, however the corpus file is compressed.
   Digest content{};
 };

@@ -199,7 +199,7 @@ AmxTiles::~AmxTiles() {
 
 void AmxTiles::Multiply(const Rows& a, const std::byte* b, int64_t words, const TileBlock& c,
                         const TileAhead& ahead) {
-  // Of a short product, storing the sums twice takes longer than waiting for C.
+  // In a short product, storing the sums twice takes longer than waiting for C.
   constexpr int64_t kShortWords = 128;
   const bool as_it_is = result_.type == DType::kF32 && result_.alpha == 1.0f &&
                         result_.epilogue == Epilogue::kNone && words <= kShortWords;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm and its gradient (formulas: kernels/ops/layer_norm.cc), a row at a time. Those of
-// scale and bias are summed over blocks of rows, then the blocks in order.
+// layer_norm and its gradient (formulas: kernels/ops/layer_norm.cc), a row at a time. The
+// gradients of scale and bias are summed within blocks of rows, then over the blocks in order.
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -86,7 +86,7 @@ void Gradient(GradientRule& rule) {
   rule.Contribute("joint_matmul_grad", {}, std::move(inputs), std::move(targets));
 }
 
-// Of the product with the i-th matrix.
+// The FLOPs of the product with the i-th matrix.
 double FlopsWith(const OpCall& call, size_t i) {
   return GetOp("matmul").flops(Matmul(false, false, call.inputs[0], call.inputs[1 + i]));
 }

@@ -26,8 +26,8 @@ struct PlotOptions {
 PlotRange RangeOf(std::span<const std::span<const PlotPoint>> series,
                   double PlotPoint::*coordinate);
 
-// At most `most` points: where there are more, the means of as many neighbours. Those whose y is
-// not finite are left out.
+// At most `most` points. If there are more, each result is the mean of neighbouring points. Points
+// whose y is not finite are left out.
 std::vector<PlotPoint> Thinned(std::span<const PlotPoint> points, size_t most);
 
 // Draws `curve` as a line and `marks` as "o" over it, and labels the ends of both axes. Where

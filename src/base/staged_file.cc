@@ -38,7 +38,8 @@ std::string_view TargetOf(std::string_view name) {
   return name.substr(0, mark);
 }
 
-// Those meant for the file `target`; if it is empty, all.
+// Removes the temporary files of at least this age that were to become `target`; if that is empty,
+// of any file.
 void RemoveTemporaries(const Path& directory, std::string_view target, std::chrono::seconds age) {
   const int64_t seconds = age.count() > 0 ? age.count() : -1;
   const int64_t newest = int64_t{1000000000} * (static_cast<int64_t>(std::time(nullptr)) - seconds);

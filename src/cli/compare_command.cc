@@ -116,8 +116,8 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options, Watchdog& w
   return mixers;
 }
 
-// Ranks that read different lists would train on a mixture, or wait for each other for ever. What
-// the lists are laid over is compared as for every training command.
+// Ranks that read different lists would train on a mixture, or wait for each other for ever. The
+// configuration that the lists change is compared as for every training command.
 void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers, int seeds) {
   Facts facts{{"--seeds", std::to_string(seeds)}};
   for (const ComparedMixer& mixer : mixers) {

@@ -14,7 +14,7 @@
 
 namespace syntra {
 
-// What is wrong with a line as text, of which a corpus would leave it out; "" if nothing is.
+// What is wrong with a line as text: a corpus with it would have a bad record. "" if nothing is.
 std::string TextFault(std::string_view line);
 // "line 7 of the input " + `what`
 std::string LineError(size_t number, std::string_view what);

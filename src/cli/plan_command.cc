@@ -73,7 +73,7 @@ struct FitHere {
   std::string text;  // what a rank needs of this machine's memory, or why that is too much
 };
 
-// Of a GPU, which need not be here, nothing is known.
+// Nothing for a GPU: the planned one need not be in this machine.
 std::optional<FitHere> FindFit(const TrainingPlan& plan, bool on_gpu) {
   if (on_gpu) return std::nullopt;
   try {

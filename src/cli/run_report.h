@@ -41,8 +41,9 @@ std::string DescribeCurve(const Curve& curve);
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 // The log-perplexity on the validation split, and the metrics of tasks.
 NamedTexts DescribeEvaluations(const RunHistory& history);
-// "  name  value" for each field whose value is not empty, with the values under one another. Of a
-// name with more than `longest_name` characters the end is shown, by which a task's metrics differ.
+// "  name  value" for each field whose value is not empty, with the values under one another. A
+// name of more than `longest_name` characters loses its beginning, since a task's metrics differ at
+// the end.
 std::vector<std::string> FieldLines(const NamedTexts& fields,
                                     int longest_name = std::numeric_limits<int>::max());
 // The least of its finite values; the first point if there is none. `curve` is not empty.

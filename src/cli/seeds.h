@@ -30,9 +30,9 @@ void RequireNoSeeds(const Path& directory);
 // configuration: before another one is trained.
 void RequireContinuable(const Config& config, int seeds);
 
-// Where the results of a run that is done are not those of this configuration, why: "DIRECTORY was
-// done before with other settings (a: 1 -> 2); ..." or "DIRECTORY was continued: steps 1 to 60 had
-// other learning rates than ..."; else "".
+// Why the results of a run that is done are not those of this configuration: "DIRECTORY was done
+// before with other settings (a: 1 -> 2); ..." or "DIRECTORY was continued: steps 1 to 60 had other
+// learning rates than ..."; "" if they are.
 std::string OtherSettingsOf(const Config& config, const RunOutcome& outcome);
 
 // The results (results.json) of finetuning runs as one: means over the runs, and under "deviations"

@@ -72,8 +72,8 @@ double LegendHeight(size_t names, double column);
 
 // About how much room a text takes.
 double WidthOf(const std::string& text);
-// The end of `name`, with an ellipsis before it where it would not fit into `width`. Of a path the
-// end tells most.
+// The end of `name`, with an ellipsis before it where it would not fit into `width`. The end of a
+// path tells most.
 std::string Fitting(const std::string& name, double width);
 
 // The i-th of a set of colours that colour-blind people can tell apart; the colours repeat.

@@ -3,16 +3,16 @@
 // ends it included, has the score log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016,
 // "Google's Neural Machine Translation System", without coverage).
 //
-// Each step looks at the 2 * size best continuations of an input's beginnings. Those that end go to
-// the finished outputs, of which the best `size` are kept; the best `size` others go on. An input
-// is done when its most probable beginning can no longer reach, even at the longest length, the
-// score of the worst finished output that is wanted.
+// Each step looks at the 2 * size best continuations of an input's beginnings (hypotheses). Those
+// that end go to the finished outputs, of which the best `size` are kept; the best `size` others
+// are continued. An input is done when its most probable beginning can no longer reach, even at the
+// longest length, the score of the worst finished output that is wanted.
 //
-// Differences from T5: it waits for one finished output, and until no beginning can reach the worst
-// of those that it keeps; this for as many outputs as are wanted. It goes on until all inputs of a
-// batch are done. Neither changes the outputs that are wanted. Its longest length follows from the
-// longest input of a batch; here it is the session's, so that an output does not depend on its
-// neighbours.
+// Differences from T5: T5 waits for one finished output, and until no beginning can reach the worst
+// of the outputs that it keeps; here a search waits for as many outputs as are wanted, and for
+// those alone. T5 continues until all inputs of a batch are done. Neither changes the outputs that
+// are wanted. T5's longest length follows from the longest input of a batch; here it is the
+// session's, so that an output does not depend on its neighbours.
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -142,7 +142,7 @@ Value ResidualStream::AddAndRmsNormalise(const Scope& scope, Value scale) {
 
 namespace {
 
-// Of a matrix that x is multiplied by.
+// How a matrix by which x is multiplied starts.
 Initializer FeedForwardInitializer(const Scope& scope, Value x, const FeedForwardConfig& config) {
   const double deviation = 1 / std::sqrt(static_cast<double>(scope.TypeOf(x).shape[-1]));
   return config.initialization() == FeedForwardConfig::NORMAL

@@ -12,8 +12,8 @@
 namespace syntra {
 
 // Bytes of an instruction's operands, each in the type that the program gives it. An operand that
-// is given twice is read once; one that is updated or added to is read and written. Of a table of
-// which an op needs only some rows, these count. Parameters that a GPU reads in bf16 are moved in
+// is given twice is read once; one that is updated or added to is read and written. If an op needs
+// only some rows of a table, only these count. Parameters that a GPU reads in bf16 are moved in
 // half the bytes.
 double BytesMoved(const Instruction& instruction);
 double BytesMoved(const Program& program);

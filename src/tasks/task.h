@@ -52,7 +52,7 @@ struct TaskSplit {
   // layouts, the first one whose files all exist is used.
   std::vector<std::vector<std::string>> layouts;
   // How many files Read needs at a time; 0: all, since the files of official layouts belong
-  // together. Of one's own files each is read alone, or two where an example is a line of both.
+  // together. A user's own files are read one by one, or in pairs if an example is a line of both.
   size_t files_together{0};
   // Files that are also read if they exist.
   std::vector<std::string> extras{};

@@ -183,7 +183,7 @@ void Finetuning::WriteResults() const {
 }
 
 NamedValues Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) {
-  // Where the file system has no links, a best checkpoint is copied, that of each task.
+  // Without links in the file system, the best checkpoint of each task is copied.
   const Watchdog::Phase phase(
       run.watchdog, RunPhase::kSave, step,
       state.replica.plan().checkpoint_bytes() * static_cast<double>(data_.tasks.size()));

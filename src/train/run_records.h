@@ -18,8 +18,8 @@ namespace syntra {
 
 class RunRecords {
  public:
-  // Opens the files of a run that stands at `resumed`. What it will train and evaluate again is
-  // removed. The samples are opened with evaluation.samples, or where such a file is left.
+  // Opens the files of a run that stands at `resumed`, and removes what it will train and evaluate
+  // again. The file of samples is opened if evaluation.samples asks for it or if it exists.
   RunRecords(const RunDirectory& directory, const std::string& run_id, const Config& config,
              const ResumePoint& resumed);
 
