@@ -21,12 +21,8 @@ Json LabelTask::Submitted(const Prediction& prediction) const {
 
 int64_t LabelTask::Read(const TaskSplit& split, std::span<const Path> files,
                         const BadRecordPolicy& policy, const Sink& sink) const {
-  int64_t bad = 0, rows = 0;
-  for (const Path& file : files) {
-    const TableFormat format = TableFormatOf(file).value_or(kTsv);
-    bad += ReadTable(split, {.path = file, .format = format, .rows = &rows}, row_, policy, sink);
-  }
-  return bad;
+  const TableFormat format = TableFormatOf(files[0]).value_or(kTsv);
+  return ReadTable(split, {files[0], format}, row_, policy, sink);
 }
 
 int64_t LabelTask::ReadTable(const TaskSplit& split, RowFile file, const LabelledRow& row,

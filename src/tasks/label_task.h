@@ -24,7 +24,7 @@ class LabelTask : public Task {
  public:
   LabelTask(TaskTraits traits, LabelledRow row);
 
-  // Every file is a table of the format that its name tells.
+  // The only file is a table of the format that its name tells, else tab-separated.
   int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override;
 

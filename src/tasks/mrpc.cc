@@ -50,10 +50,8 @@ class Mrpc : public LabelTask {
 
   int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
                const Sink& sink) const override {
-    if (files.size() == 1) {
-      // Microsoft's test file has the answers; GLUE's server does not give them.
-      return ReadTable(split, {files[0], kTsv}, row(), policy, sink);
-    }
+    // Microsoft's test file has the answers; GLUE's server does not give them.
+    if (files.size() == 1) return LabelTask::Read(split, files, policy, sink);
     const std::set<Pair> pairs = ReadPairs(files[1], policy);
     const bool wanted = split.use == TaskSplit::Use::kValidation;
     return ReadTable(split, {files[0], kTsv}, row(), policy, sink,
