@@ -64,7 +64,7 @@ FileStart LookAtFile(const Path& path, const PrepareOptions& options) {
     return {has_document, std::nullopt};
   } catch (const std::bad_alloc&) {
     return {false, Fault{ExitCode::kResources, path.string() + ": out of memory"}};
-  } catch (...) {  // none may leave a parallel task
+  } catch (...) {  // the faults of all files are told together
     const Failure failure = CurrentFailure();
     return {false, Fault{failure.code, failure.message}};
   }

@@ -49,7 +49,7 @@ void EncodeAll(const Tokenizer& tokenizer, std::span<Document> documents) {
     }
   });
   if (!failed) return;
-  // Encodes again on this thread, which may throw and has the error context.
+  // Again one by one: memory may suffice for that, and if not, the document is the one to blame.
   for (Document& document : documents) {
     try {
       tokenizer.Encode(document.text, &document.ids);
