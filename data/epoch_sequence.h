@@ -19,7 +19,6 @@ namespace syntra {
 // Where an epoch begins in the sequence.
 struct EpochStart {
   int64_t epoch = 0, first = 0;  // the epoch's number; the number of its first item
-  friend bool operator==(const EpochStart&, const EpochStart&) = default;
 };
 
 // `Epoch` has a size(), which is above 0. Epochs are made when first asked for; the places where

@@ -29,7 +29,6 @@ struct ShardFacts {
   Digest source{};     // of the corpus file's bytes
   Digest tokenizer{};  // of the model file's bytes
   Digest settings{};   // of everything else that decides the tokens
-  friend bool operator==(const ShardFacts&, const ShardFacts&) = default;
 };
 
 // Writes a shard sequentially to a temporary file, syncs it and renames it to `path`.
