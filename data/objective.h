@@ -32,7 +32,7 @@ class Objective {
   virtual ~Objective() = default;
 
   // Tokens of the segments into which text is to be cut. 0: the objective takes pairs of inputs and
-  // targets, not text.
+  // targets, not text, and its examples do not depend on the key.
   virtual int64_t segment_tokens() const = 0;
   // Whether an EOS follows each document of the text before it is cut.
   virtual bool marks_documents() const { return false; }

@@ -9,27 +9,23 @@ namespace syntra {
 
 class TableEpoch : public ExampleEpoch {
  public:
-  TableEpoch(const TableSource& table, int64_t epoch) : table_(table), epoch_(epoch) {}
+  explicit TableEpoch(const TableSource& table) : table_(table) {}
 
   int64_t size() const override { return table_.size(); }
 
   ExampleLengths LengthsOf(int64_t example) const override {
     const RawExample raw = table_.RawOf(example);
-    return table_.objective_->LengthsOf({std::ssize(raw.inputs), std::ssize(raw.targets)},
-                                        KeyOf(example));
+    return table_.objective_->LengthsOf({std::ssize(raw.inputs), std::ssize(raw.targets)}, kNoKey);
   }
 
   void Write(int64_t example, const ExampleSlots& slots) const override {
-    table_.objective_->Write(table_.RawOf(example), KeyOf(example), slots);
+    table_.objective_->Write(table_.RawOf(example), kNoKey, slots);
   }
 
  private:
-  RandomKey KeyOf(int64_t example) const {
-    return {static_cast<uint32_t>(example), static_cast<uint32_t>(epoch_)};
-  }
+  static constexpr RandomKey kNoKey{};  // objectives that take pairs draw nothing
 
   const TableSource& table_;
-  int64_t epoch_;
 };
 
 namespace {
@@ -103,8 +99,8 @@ RawExample TableSource::RawOf(int64_t example) const {
           ids.subspan(ends.inputs, ends.targets - ends.inputs)};
 }
 
-std::shared_ptr<const ExampleEpoch> TableSource::Epoch(int64_t epoch) const {
-  return std::make_shared<TableEpoch>(*this, epoch);
+std::shared_ptr<const ExampleEpoch> TableSource::Epoch(int64_t /*epoch*/) const {
+  return std::make_shared<TableEpoch>(*this);
 }
 
 Digest TableSource::ContentDigest() const {

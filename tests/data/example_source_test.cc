@@ -106,22 +106,25 @@ TEST_P(Objectives, KeepTheirPromises) {
     std::iota(inputs.begin(), inputs.end(), 100);
     std::iota(targets.begin(), targets.end(), 5000);
     const ExampleLengths raw{std::ssize(inputs), std::ssize(targets)};
-    const RandomKey key{static_cast<uint32_t>(draw), 1};
-    const ExampleLengths lengths = objective->LengthsOf(raw, key);
-    EXPECT_TRUE(lengths.FitIn(row));
-    const auto make = [&] {
+    const auto make = [&](RandomKey key) {
+      const ExampleLengths lengths = objective->LengthsOf(raw, key);
+      EXPECT_TRUE(lengths.FitIn(row));
       return Written(lengths, [&](const ExampleSlots& slots) {
         objective->Write({inputs, targets}, key, slots);
       });
     };
-    const Example example = make();
+    const RandomKey key{static_cast<uint32_t>(draw), 1}, other{static_cast<uint32_t>(draw), 2};
+    const Example example = make(key);
     // Those that mark documents have an EOS only where one ends.
     if (classes) {
       EXPECT_EQ(example.targets, targets);
     } else if (!objective->marks_documents()) {
       ExpectEnds(example);
     }
-    EXPECT_EQ(make(), example);
+    EXPECT_EQ(make(key), example);
+    if (!takes_text) {
+      EXPECT_EQ(make(other), example);
+    }
     if (GetParam() == "masked_lm") {
       ++whole;  // what becomes of its tokens: masked_lm_test.cc
       continue;
