@@ -42,13 +42,24 @@ bool IsNumber(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Identifies a numbered set: the path without the shard's own number.
+// Datasets that Hugging Face's library has uploaded may have a fingerprint after the number, of
+// each shard another: "train-00007-of-01024-a09b74b3ef9c3b56.parquet".
+constexpr std::string_view kFingerprint = "-0123456789abcdef";  // one that it could be
+bool StartsWithFingerprint(std::string_view text) {
+  const std::string_view first = text.substr(0, kFingerprint.size());
+  return first.size() == kFingerprint.size() && first[0] == '-' &&
+         first.find_first_not_of(kFingerprint.substr(1), 1) == std::string_view::npos;
+}
+
+// Identifies a numbered set: the path without the shard's own number and fingerprint.
 struct ShardSet {
   std::string prefix, suffix;
   int64_t count = 0;
+  bool has_fingerprints = false;
   auto operator<=>(const ShardSet&) const = default;
-  std::string NameOf(int64_t number) const {
-    return fmt::format("{}{:05}-of-{:05}{}", prefix, number, count, suffix);
+  std::string NameOf(int64_t number, std::string_view fingerprint) const {
+    return fmt::format("{}{:05}-of-{:05}{}{}", prefix, number, count,
+                       has_fingerprints ? fingerprint : "", suffix);
   }
 };
 
@@ -62,7 +73,10 @@ bool ParseShardName(const std::string& path, ShardSet* set, int64_t* number) {
   const std::string_view first = view.substr(of - kDigits, kDigits);
   const std::string_view second = view.substr(of + kOf.size(), kDigits);
   if (!IsNumber(first) || !IsNumber(second)) return false;
-  *set = {path.substr(0, of - kDigits), path.substr(of + kOf.size() + kDigits), 0};
+  std::string_view rest = view.substr(of + kOf.size() + kDigits);
+  const bool has_fingerprint = StartsWithFingerprint(rest);
+  if (has_fingerprint) rest.remove_prefix(kFingerprint.size());
+  *set = {path.substr(0, of - kDigits), std::string(rest), 0, has_fingerprint};
   return ParseInt64(first, number) && ParseInt64(second, &set->count);
 }
 
@@ -85,8 +99,9 @@ void CheckSetsAreWhole(const std::string& pattern, const std::vector<std::string
     std::vector<std::string> missing;
     for (int64_t number = 0; number < set.count; ++number) {
       if (numbers.contains(number)) continue;
-      const std::string name = set.NameOf(number);
-      if (fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0) missing.push_back(name);
+      const std::string name = set.NameOf(number, kFingerprint);
+      if (fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) != 0) continue;
+      missing.push_back(set.NameOf(number, "-*"));
     }
     if (missing.empty()) continue;
     const int64_t total = static_cast<int64_t>(missing.size());

@@ -85,5 +85,27 @@ TEST(Pattern, MissingShardsAreNamed) {
   EXPECT_TRUE(message.ends_with("big-00005-of-01024.txt, ...")) << message;
 }
 
+// Each shard then has a name that does not follow from those of the others.
+TEST(Pattern, ShardsMayHaveFingerprints) {
+  const Path directory = ScratchDirectory("fingerprints");
+  const std::string base = directory.string();
+  const Path first = WriteScratch(directory / "train-00000-of-00003-a09b74b3ef9c3b56.parquet", "x");
+  WriteScratch(directory / "train-00001-of-00003-7b1f0d2c4e5a6978.parquet", "x");
+  EXPECT_EQ(DataErrorOf([&] { Expand({base + "/train-*"}); }),
+            fmt::format("1 of the 3 shards that {0}/train-* asks for are missing: "
+                        "{0}/train-00002-of-00003-*.parquet",
+                        base));
+  EXPECT_EQ(Expand({base + "/train-0000[01]-*"}).size(), 2u);
+  EXPECT_EQ(Expand({base + "/train-*-a09b74b3ef9c3b56.parquet"}), std::vector{first});
+  WriteScratch(directory / "train-00002-of-00003-0123456789abcdef.parquet", "x");
+  EXPECT_EQ(Expand({base + "/train-*"}).size(), 3u);
+  // What is no fingerprint tells sets apart.
+  for (const char* name : {"b-00000-of-00002-raw.txt", "b-00001-of-00002-clean.txt"}) {
+    WriteScratch(directory / name, "x");
+  }
+  EXPECT_NE(DataErrorOf([&] { Expand({base + "/b-*"}); }).find("b-00000-of-00002-clean.txt"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace syntra
