@@ -50,7 +50,8 @@ class Batch {
 };
 
 // A sum over the target ids and their places, modulo 2^64. Equal sums of two runs say that they
-// were given the same data; the sum over a batch's parts is the sum of the batch.
+// were given the same data; the sum over a batch's parts is the sum of the batch, where their rows
+// have its length.
 uint64_t LabelChecksum(const Batch& batch);
 
 // Counts the batch's targets > 0 into target_tokens.
