@@ -37,9 +37,9 @@ std::vector<std::string> NamesOf(const std::string& pattern) {
   return names;
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNumber(std::string_view text) {
-  return text.size() == kDigits &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return text.size() == kDigits && std::ranges::all_of(text, IsDigit);
 }
 
 // Datasets that Hugging Face's library has uploaded may have a fingerprint after the number, of
@@ -69,14 +69,17 @@ bool ParseShardName(const std::string& path, ShardSet* set, int64_t* number) {
   if (of == std::string::npos || of < kDigits || path.size() < of + kOf.size() + kDigits) {
     return false;
   }
-  const std::string_view view = path;
-  const std::string_view first = view.substr(of - kDigits, kDigits);
+  const size_t begin = of - kDigits;
+  const std::string_view view = path, first = view.substr(begin, kDigits);
   const std::string_view second = view.substr(of + kOf.size(), kDigits);
-  if (!IsNumber(first) || !IsNumber(second)) return false;
   std::string_view rest = view.substr(of + kOf.size() + kDigits);
+  // Of longer numbers these are parts.
+  const bool is_longer =
+      (begin > 0 && IsDigit(view[begin - 1])) || (!rest.empty() && IsDigit(rest.front()));
+  if (!IsNumber(first) || !IsNumber(second) || is_longer) return false;
   const bool has_fingerprint = StartsWithFingerprint(rest);
   if (has_fingerprint) rest.remove_prefix(kFingerprint.size());
-  *set = {path.substr(0, of - kDigits), std::string(rest), 0, has_fingerprint};
+  *set = {path.substr(0, begin), std::string(rest), 0, has_fingerprint};
   return ParseInt64(first, number) && ParseInt64(second, &set->count);
 }
 

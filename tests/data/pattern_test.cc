@@ -85,6 +85,15 @@ TEST(Pattern, MissingShardsAreNamed) {
   EXPECT_TRUE(message.ends_with("big-00005-of-01024.txt, ...")) << message;
 }
 
+// Only sets of five digits are known; the first of these must not be taken for one of twelve.
+TEST(Pattern, OtherNumbersAreNoShards) {
+  const Path directory = ScratchDirectory("six_digits");
+  for (int number = 0; number < 128; ++number) {
+    WriteScratch(directory / fmt::format("c-{:06}-of-000128.txt", number), "x");
+  }
+  EXPECT_EQ(Expand({directory.string() + "/c-*"}).size(), 128u);
+}
+
 // Each shard then has a name that does not follow from those of the others.
 TEST(Pattern, ShardsMayHaveFingerprints) {
   const Path directory = ScratchDirectory("fingerprints");
