@@ -12,13 +12,15 @@
 
 namespace syntra {
 
-// The ids of example i are all `first_id` + i; sizes and lengths are as the functions say.
+// The ids of example i are all `first_id` + i; sizes and lengths are as the functions say, and the
+// first examples are called full.
 struct Numbers {
   int32_t first_id = 1;
   std::function<int64_t(int64_t epoch)> size;
   std::function<ExampleLengths(int64_t example)> lengths = [](int64_t) {
     return ExampleLengths{1, 1};
   };
+  int64_t full = 0;
 };
 
 class NumberedSource : public ExampleSource {
@@ -36,6 +38,8 @@ class NumberedSource : public ExampleSource {
    public:
     NumberedEpoch(const Numbers& numbers, int64_t size) : numbers_(numbers), size_(size) {}
     int64_t size() const override { return size_; }
+    int64_t full_count() const override { return numbers_.full; }
+    int64_t ShortExample(int64_t i) const override { return numbers_.full + i; }
     ExampleLengths LengthsOf(int64_t example) const override { return numbers_.lengths(example); }
     void Write(int64_t example, const ExampleSlots& slots) const override {
       const auto id = static_cast<int32_t>(numbers_.first_id + example);

@@ -73,15 +73,26 @@ TEST(PackedEpoch, ManyOpenRowsLeaveLittleEmpty) {
   EXPECT_GT(Filled(many), 0.91);
 }
 
+// Which examples share a row, and the order of the rows: every seed and epoch draws both.
 TEST(PackedEpoch, EpochsAndSeedsDiffer) {
-  const auto source = Texts(100, 10);
-  const auto first_row = [&](uint64_t seed, int64_t epoch) {
-    return PackedEpoch(source->Epoch(epoch), {.row = kRow, .open_rows = 4}, seed, epoch)
-        .ExamplesOf(0);
-  };
-  EXPECT_EQ(first_row(1, 0), first_row(1, 0));
-  EXPECT_NE(first_row(1, 0), first_row(1, 1));
-  EXPECT_NE(first_row(1, 0), first_row(2, 0));
+  for (const int64_t full : {0, 100}) {
+    const NumberedSource source("numbered", Numbers{.size = [](int64_t) { return 100; },
+                                                    .lengths =
+                                                        [full](int64_t) {
+                                                          return ExampleLengths{full ? 3 : 1, 1};
+                                                        },
+                                                    .full = full});
+    const auto rows_of = [&](uint64_t seed, int64_t epoch) {
+      const PackedEpoch packed(source.Epoch(epoch), {.row = {3, 3}}, seed, epoch);
+      std::vector<std::vector<int64_t>> rows;
+      for (int64_t row = 0; row < packed.size(); ++row) rows.push_back(packed.ExamplesOf(row));
+      if (full == 0) std::ranges::sort(rows);  // who shares one, in whatever order they come
+      return rows;
+    };
+    EXPECT_EQ(rows_of(1, 0), rows_of(1, 0));
+    EXPECT_NE(rows_of(1, 0), rows_of(1, 1)) << full;
+    EXPECT_NE(rows_of(1, 0), rows_of(2, 0)) << full;
+  }
 }
 
 TEST(PaddedLength, WastesLittleWithFewLengths) {
