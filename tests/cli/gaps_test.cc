@@ -89,6 +89,15 @@ TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
   EXPECT_EQ(tokens_until_end(two, output), 4);
   EXPECT_EQ(tokens_until_end(third, output), 6);
   EXPECT_EQ(tokens_until_end(none, output), 8);  // EOS
+  // Any sentinel may be the one after it. A model may have ids above them, which are no tokens.
+  const auto ends_before = [&](int32_t id) {
+    return EndsBefore(third, *tokenizer_, std::vector{tokenizer_->SentinelId(2)}, id);
+  };
+  const int32_t first = tokenizer_->SentinelId(0), last = tokenizer_->SentinelId(99);
+  EXPECT_TRUE(ends_before(first));
+  EXPECT_TRUE(ends_before(last));
+  EXPECT_FALSE(ends_before(first + 1));
+  EXPECT_FALSE(ends_before(last - 1));
 }
 
 TEST_F(Gaps, ATargetFollowsItsTextAsItIs) {
