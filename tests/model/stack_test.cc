@@ -185,21 +185,6 @@ ModelConfig Recurrent(int steps, const std::string& recurrence) {
   return ListedModel("positions { sinusoidal {} } encoder" + layers + "decoder" + layers);
 }
 
-TEST(FeedForward, IsInitializedAsItIsAskedFor) {
-  using Kind = Initializer::Kind;
-  const std::pair<const char*, Kind> cases[] = {{"", Kind::kTruncatedNormal},
-                                                {"initialization: NORMAL", Kind::kNormal}};
-  for (const auto& [field, kind] : cases) {
-    const auto fields = std::string("feed_forward { ") + field + " }";
-    const ParameterStore parameters = DeclareParameters(Model(ListedModel(fields)));
-    for (const char* name : {"input", "output"}) {
-      const Initializer& initializer =
-          parameters.Get(std::string("encoder/layer_00/feed_forward/") + name).initializer;
-      EXPECT_EQ(initializer.kind, kind) << fields << " " << name;
-    }
-  }
-}
-
 TEST(Recurrence, HasTheParametersOfOneStep) {
   const int64_t once = CountOf(ListedModel("encoder { layers {} } decoder { layers {} }"));
   EXPECT_EQ(CountOf(Recurrent(4, "")), once);
