@@ -129,7 +129,7 @@ Action SetUpInspectData(CLI::App& app) {
     const bool validation = form->split == "validation";
     PrintPreviews(
         NamesTasks(*options)
-            ? PreviewTasks(LoadForFinetuning(*options, {.may_lack = true}, {.tasks = true}).config,
+            ? PreviewTasks(LoadForFinetuning(*options, {.may_lack = true}, kForModel).config,
                            validation, form->count)
             : PreviewExamples(options->Load(kForTraining), validation, form->count),
         form->json);

@@ -239,8 +239,7 @@ Action SetUpTrain(CLI::App& app) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   return [config, options] {
-    const ConfigPurpose purpose{.training_data = !NamesTasks(*config),
-                                .tasks = NamesTasks(*config)};
+    const ConfigPurpose purpose{.training_data = !NamesTasks(*config)};
     MakeModel(*options, config->Load(purpose).data());
     return ExitCode::kDone;
   };

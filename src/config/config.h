@@ -18,14 +18,13 @@ struct ConfigPurpose {
   bool validation_data = false;  // data.validation
   bool tokenizer = false;        // data.tokenizer
   bool run = false;              // train.directory
-  bool tasks = false;            // data.task
 };
 inline constexpr ConfigPurpose kForModel = {};
 inline constexpr ConfigPurpose kForPreparing = {
     .training_data = true, .validation_data = true, .tokenizer = true};
 inline constexpr ConfigPurpose kForTraining = {
     .training_data = true, .validation_data = true, .tokenizer = true, .run = true};
-inline constexpr ConfigPurpose kForFinetuning = {.run = true, .tasks = true};
+inline constexpr ConfigPurpose kForFinetuning = {.run = true};
 inline constexpr ConfigPurpose kForEvaluation = {.validation_data = true, .tokenizer = true};
 inline constexpr ConfigPurpose kForGeneration = {.tokenizer = true};
 

@@ -35,7 +35,6 @@ constexpr PurposeOfField kPurposes[] = {
     {"data.prepared", &ConfigPurpose::validation_data},
     {"train.directory", &ConfigPurpose::run},
     {"checkpoint.initial", &ConfigPurpose::run},
-    {"data.task", &ConfigPurpose::tasks},
 };
 
 bool Needed(const std::string& path, const ConfigPurpose& purpose) {

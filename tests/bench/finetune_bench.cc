@@ -23,7 +23,7 @@ namespace {
 
 // What `syntra finetune` does to evaluate a model on the validation split of its task.
 void Evaluate(const CheckpointOptions& options) {
-  LoadedModel loaded = options.Load({.tokenizer = true, .tasks = true});
+  LoadedModel loaded = options.Load({.tokenizer = true});
   const Config& config = loaded.config;
   ChooseThreads(config.train());
   const Tokenizer& tokenizer = *loaded.tokenizer;
