@@ -74,7 +74,6 @@ bool Replica::Redraws(int64_t step) const {
 }
 
 void Replica::RedrawParameters(uint64_t seed, int64_t step) {
-  if (!Redraws(step)) return;
   values_.Fetch();
   for (const Parameter& parameter : parameters().all()) {
     if (!RedrawsBefore(parameter, step)) continue;
