@@ -180,6 +180,14 @@ with tempfile.TemporaryDirectory(dir=sys.argv[1]):
             self.assertEqual(process.returncode, 128 + signal.SIGTERM)
             self.assertEqual(os.listdir(folder), [])
 
+    def test_a_child_that_has_ended_does_not_keep_others_from_their_signal(self) -> None:
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        lives = subprocess.Popen(["sleep", "100"])
+        with mock.patch.object(measuring, "children_by_parent", lambda: {os.getpid(): [ended.pid, lives.pid]}):
+            measuring.signal_children(signal.SIGKILL)
+        self.assertEqual(lives.wait(), -signal.SIGKILL)
+
     def test_the_commit_of_another_users_checkout_is_known(self) -> None:
         if not (measuring.ROOT / ".git").exists() or not shutil.which("git"):
             self.skipTest("this is no checkout")

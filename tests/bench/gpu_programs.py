@@ -7,7 +7,6 @@ import argparse
 import dataclasses
 import json
 import math
-import os
 import signal
 import threading
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpu_goals import STEPS_PER_TURN
-from measuring import HERE, Stepper, children_by_parent, config_file, output_of, set_options
+from measuring import HERE, Stepper, config_file, output_of, set_options, signal_children
 
 MOST_OWN_KERNELS: Final = 60.0  # seconds of all own kernels, so that one that hangs leaves time for PyTorch's
 MOST_DESCRIBING: Final = 60.0  # of one peer
@@ -26,7 +25,7 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
-        self._timer = threading.Timer(seconds, self._kill_children)
+        self._timer = threading.Timer(seconds, signal_children, [signal.SIGKILL])
         self._timer.daemon = True
         self._timer.start()
 
@@ -35,11 +34,6 @@ class Deadline:
 
     def cancel(self) -> None:
         self._timer.cancel()
-
-    @staticmethod
-    def _kill_children() -> None:
-        for process in children_by_parent().get(os.getpid(), []):
-            os.kill(process, signal.SIGKILL)
 
     def output(self, *command: str | Path, most: float = math.inf) -> str:
         """What a command prints, in the time that remains or `most` seconds."""

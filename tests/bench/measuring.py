@@ -104,12 +104,17 @@ def end_on_sigterm() -> None:
 
     def exit_with_children(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_IGN)
-        for process in children_by_parent().get(os.getpid(), []):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, number)
+        signal_children(number)
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, exit_with_children)
+
+
+def signal_children(number: int) -> None:
+    """Those that have ended meanwhile are passed over."""
+    for process in children_by_parent().get(os.getpid(), []):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def machine_peak(program: Path, threads: int) -> dict[str, Any]:
