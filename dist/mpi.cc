@@ -121,8 +121,8 @@ int MpiCommunicator::FindRanksPerGroup(int wanted) {
   // of ranks: otherwise summing inside groups first would not follow the tree over all ranks.
   const int block = wanted > 0 ? wanted : ranks_on_host_;
   const bool tree = block == size_ || (size_ % block == 0 && std::has_single_bit(unsigned(block)));
-  int fits = tree && first <= rank_ / block * block && ranks_on_host_ >= block &&
-             rank_ / block * block + block <= first + ranks_on_host_;
+  const int begin = rank_ / block * block;
+  int fits = tree && first <= begin && begin + block <= first + ranks_on_host_;
   int smallest = block, largest = block;
   SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, world_));
   SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &smallest, 1, MPI_INT, MPI_MIN, world_));
