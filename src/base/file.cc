@@ -110,12 +110,16 @@ const char* KindOf(const struct stat& status) {
   Fail(code, "cannot {} {}: it is {}, not a file", action, path.string(), KindOf(status));
 }
 
+// Makes a system call again as often as a signal interrupts it.
+template <typename Call>
+auto Uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 int Open(const Path& path, int flags) {
-  int descriptor;
-  do {
-    descriptor = open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, 0644);
-  } while (descriptor < 0 && errno == EINTR);
-  return descriptor;
+  return Uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, 0644); });
 }
 
 // Whether a call that failed can be made again: it was interrupted, or cannot pass by the page
@@ -215,8 +219,8 @@ void File::Write(std::span<const std::byte> bytes) {
 
 void File::WriteAt(int64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), offset);
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        Uninterrupted([&] { return pwrite(descriptor_, bytes.data(), bytes.size(), offset); });
     if (written < 0) FailSystem("write", path_);
     bytes = bytes.subspan(written);
     offset += written;
@@ -255,11 +259,13 @@ bool File::IsStillNamed() const {
 }
 
 void File::Truncate(int64_t size) {
-  if (ftruncate(descriptor_, size) != 0) FailSystem("truncate", path_);
+  if (Uninterrupted([&] { return ftruncate(descriptor_, size); }) != 0) {
+    FailSystem("truncate", path_);
+  }
 }
 
 void File::Sync() {
-  if (fsync(descriptor_) != 0) FailSystem("fsync", path_);
+  if (Uninterrupted([&] { return fsync(descriptor_); }) != 0) FailSystem("fsync", path_);
 }
 
 void File::Close() {

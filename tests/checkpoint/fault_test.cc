@@ -153,6 +153,23 @@ TEST_F(Faults, RefusedAtEveryFileOperation) {
   RecordProperty("refused", refused);
 }
 
+// A request to stop may come to the thread that saves. Network file systems then give up a call.
+TEST_F(Faults, InterruptedCallsAreMadeAgain) {
+  const std::set<std::string> interrupted = {"read", "write", "fsync", "ftruncate"};
+  std::set<std::string> made;
+  for (const int writers : {1, 2}) {
+    writers_ = writers;
+    for (const SystemCall& call : CallsOfSave(20)) {
+      if (!interrupted.contains(call.name)) continue;
+      Reset();
+      EXPECT_EQ(SaveInjected(20, call, "error=EINTR"), 0) << call.name << ReadFile(output_);
+      EXPECT_EQ(NewestStep(root_), 20);
+      made.insert(call.name);
+    }
+  }
+  EXPECT_EQ(made, interrupted);
+}
+
 // NFS and Lustre refuse to. Then the old one is renamed first.
 TEST_F(Faults, FileSystemThatCannotExchangeDirectories) {
   exchanges_ = false;
