@@ -242,9 +242,9 @@ build() {
     trap "end_build $ninja $(kill -l "$signal")" "$signal"
   done
   while kill -0 "$ninja" 2>/dev/null; do
-    # Through a file: bash 5.2 cannot run the trap of a signal that comes while it substitutes a command.
-    tail -n 1 "$log" >"$last"
-    read -r progress <"$last" || true
+    # Through a file: bash 5.2 cannot run the trap of a signal that comes while it substitutes a command. The disk may be full.
+    progress=''
+    { tail -n 1 "$log" >"$last" && read -r progress <"$last"; } 2>/dev/null || true
     if [[ $progress =~ ^\[[0-9]+/[0-9]+\] ]]; then progress=${BASH_REMATCH[0]}; else progress=''; fi
     if [[ $progress && $said == 0 ]]; then
       clear_status_line

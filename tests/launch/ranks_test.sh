@@ -64,8 +64,13 @@ readonly REPOSITORY=$SCRATCH/repository
 mkdir -p "$REPOSITORY/build/src/cli" "$SCRATCH/elsewhere"
 cp -r "$SOURCE/launch" "$SOURCE/.ci" "$REPOSITORY"
 stand_in apt-get <<<'exit 0'
-# Compiles for ever where SCRATCH/compiles is.
+# Compiles for ever where SCRATCH/compiles is, and has no room where SCRATCH/is_full is.
 stand_in ninja <<END
+if [[ -e "$SCRATCH/is_full" ]]; then
+  sleep 1
+  echo 'No space left on device'
+  exit 1
+fi
 if [[ -e "$SCRATCH/compiles" ]]; then
   echo \$\$ >"$SCRATCH/test.part" && mv "$SCRATCH/test.part" "$SCRATCH/test"
   exec sleep 1000
@@ -119,6 +124,15 @@ says_what_cannot_be_written() {
   prints 'error: /proc/build cannot be written'
   rm "$REPOSITORY/build"
   mv "$SCRATCH/build" "$REPOSITORY/build"
+}
+
+# Then the progress cannot be written, either.
+says_that_the_disk_is_full() {
+  touch "$SCRATCH/is_full"
+  stand_in tail <<<'exit 1'
+  ends_here 4 "$REPOSITORY/launch/test" "$SCRATCH/full"
+  prints 'error: the disk is full; make room and start again'
+  rm "$SCRATCH/is_full" "$SCRATCH/path/tail"
 }
 
 # knows_its_commit: git asks whose files these are.
@@ -338,6 +352,7 @@ END
 
 refuses_what_cannot_be_at_once
 says_what_cannot_be_written
+says_that_the_disk_is_full
 knows_its_commit
 gives_mpirun_what_it_writes_to
 opens_enough_files
