@@ -10,13 +10,14 @@ readonly SOURCE=$1
 source "$SOURCE/tests/launch/common.sh"
 mkfifo "$SCRATCH/silence"
 
-# ranks_end CODE TEXT COMMAND...: what launch/ranks ends with and prints where the commands stand in for Open MPI's mpirun.
+# ranks_end CODE TEXT COMMAND...: what launch/ranks ends with and prints where the commands stand in for Open MPI's mpirun. `hosts`: the
+# option by which it is told some, if it is.
 ranks_end() {
   local place
   place=$(mktemp -d -p "$SCRATCH")
   printf '%s\n' '#!/usr/bin/env bash' "${@:3}" >"$place/mpirun"
   chmod +x "$place/mpirun"
-  PATH=$place:$PATH expect "$1" "$2" "$SOURCE/launch/ranks" 2 true
+  PATH=$place:$PATH expect "$1" "$2" "$SOURCE/launch/ranks" 2 ${hosts:+"$hosts" nodes} true
 }
 
 readonly OTHER_HOST='sleep 1000 &' RANK='OMPI_COMM_WORLD_RANK=0 sleep 2 &' WAITS="read -r line <>'$SCRATCH/silence'"
@@ -25,6 +26,7 @@ ranks_end 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
 # The connection to another host was lost.
 ranks_end 7 '' 'exit 205'
 ranks_end 141 '' 'exit 141'
+for option in --host -host -H --hostfile -hostfile --machinefile -machinefile; do hosts=$option ranks_end 7 '' 'exit 141'; done
 ranks_end 7 '' 'exit 14'
 ranks_end 7 '' 'exit 255'
 ranks_end 137 '' "$RANK" 'exit 137'
