@@ -96,6 +96,32 @@ TEST_F(PowerLoss, DuringARun) {
   EXPECT_TRUE(disk.Everything() == result) << "the replay is not what happened";
 }
 
+// A run that continues from a checkpoint keeps the lines of metrics up to there. Where ranks share
+// the optimizer's state, each writes its part before rank 0 commits all of them.
+TEST_F(PowerLoss, OfRanksThatShareTheirState) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const Path run = base_ / "tiny";
+  CrashingDisk disk(base_);
+  StartOptions ranks = Recording();
+  ranks.ranks = 2;
+  Train("disk/tiny",
+        {"data.prepared=", "train.steps=6", "checkpoint.every=2", "train.sharding=OPTIMIZER_STATE"},
+        ranks);
+  std::set<int64_t> saved;
+  for (const RecordedCall& call : Recorded()) {
+    disk.Apply(call);
+    if (call.name != "fsync") continue;
+    disk.ForEachCrash(3, [&](const CrashingDisk::State& state) {
+      Restore(state, base_);
+      const auto found = FindNewestValid(run / "checkpoints", Recovery::kReadOnly);
+      if (!found || found->info().step == 0) return;
+      saved.insert(found->info().step);
+      EXPECT_GE(syntra::LastLoggedStep(run), found->info().step) << call.arguments[0];
+    });
+  }
+  EXPECT_EQ(saved, (std::set<int64_t>{2, 4, 6}));
+}
+
 TEST_F(PowerLoss, AfterAConversion) {
   Train("run", {"model.mixer={ attention { heads: 2 head_size: 16 term { dot_product {} } } }",
                 "train.steps=4"});
