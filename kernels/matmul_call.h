@@ -60,16 +60,10 @@ struct MatmulCall {
   }
 
   static MatmulCall OfRelu(const OpCall& call) {
-    MatmulCall result = Of(call);
-    result.problem.epilogue = call.outputs[1].present() ? Epilogue::kReluMask : Epilogue::kRelu;
-    return result;
+    return WithEpilogue(call, call.outputs[1].present() ? Epilogue::kReluMask : Epilogue::kRelu);
   }
 
-  static MatmulCall OfMasked(const OpCall& call) {
-    MatmulCall result = Of(call);
-    result.problem.epilogue = Epilogue::kMask;
-    return result;
-  }
+  static MatmulCall OfMasked(const OpCall& call) { return WithEpilogue(call, Epilogue::kMask); }
 
   // The mask that the epilogue writes or applies; null if it has none.
   void* MaskIn(const KernelArguments& arguments) const {
@@ -78,6 +72,13 @@ struct MatmulCall {
   }
 
  private:
+  static MatmulCall WithEpilogue(const OpCall& call, Epilogue epilogue) {
+    MatmulCall result = Of(call);
+    result.problem.epilogue = epilogue;
+    result.problem.accumulate = false;  // the caller adds, after the epilogue
+    return result;
+  }
+
   static MatmulCall WithTypes(const OpCall& call) {
     const bool bf16 = call.inputs[0].dtype == DType::kBF16 ||
                       call.inputs[1].dtype == DType::kBF16 || call.outputs[0].dtype == DType::kBF16;
