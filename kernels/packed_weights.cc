@@ -7,17 +7,20 @@
 
 namespace syntra {
 
-const std::byte* PackedWeights::Get(const void* weights, const std::string& layout, size_t bytes,
+const std::byte* PackedWeights::Get(std::span<const void* const> parts, const std::string& layout,
+                                    size_t bytes,
                                     const std::function<void(std::byte* packed)>& pack) {
   const std::scoped_lock lock(mutex_);
-  std::vector<Packed>& of_weights = packed_[weights];
-  const auto known = std::ranges::find_if(of_weights, [&](const Packed& packed) {
-    return packed.layout == layout && packed.memory.size() == bytes;
+  std::vector<Packed>& of_first = packed_[parts[0]];
+  const auto known = std::ranges::find_if(of_first, [&](const Packed& packed) {
+    return packed.layout == layout && packed.memory.size() == bytes &&
+           std::ranges::equal(packed.parts, parts);
   });
-  if (known != of_weights.end()) return known->memory.data();
+  if (known != of_first.end()) return known->memory.data();
   Buffer memory = Host().Allocate(bytes, "packed weights");
   pack(memory.data());
-  return of_weights.emplace_back(layout, std::move(memory)).memory.data();
+  return of_first.emplace_back(std::vector(parts.begin(), parts.end()), layout, std::move(memory))
+      .memory.data();
 }
 
 size_t PackedWeights::bytes() const {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,10 +17,10 @@ namespace syntra {
 
 class PackedWeights {
  public:
-  // The weights at this address in `layout`, which `pack` writes when they are first asked for.
-  // Products with equal layouts share them. Any thread may call it. Throws Error(kResources) if
-  // there is no memory for them.
-  const std::byte* Get(const void* weights, const std::string& layout, size_t bytes,
+  // The weights at these addresses, side by side, in `layout`, which `pack` writes when they are
+  // first asked for. Products with equal layouts share them. Any thread may call it. Throws
+  // Error(kResources) if there is no memory for them.
+  const std::byte* Get(std::span<const void* const> parts, const std::string& layout, size_t bytes,
                        const std::function<void(std::byte* packed)>& pack);
   // To be called when parameters have changed; no program may be running.
   void Clear() { packed_.clear(); }
@@ -27,11 +28,12 @@ class PackedWeights {
 
  private:
   struct Packed {
+    std::vector<const void*> parts;
     std::string layout;
     Buffer memory;
   };
   mutable std::mutex mutex_;
-  std::unordered_map<const void*, std::vector<Packed>> packed_;
+  std::unordered_map<const void*, std::vector<Packed>> packed_;  // by the first part
 };
 
 }  // namespace syntra

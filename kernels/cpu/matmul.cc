@@ -125,13 +125,10 @@ std::optional<BoundKernel> BindPackedOnce(const OpCall& call, const MatmulCall& 
   kernel.run = [=, a = std::move(a),
                 weights = call.packed_weights](const KernelArguments& arguments) {
     const auto* left = a.Run(arguments, 0);
-    const auto pack = [&](std::byte* packed) {
-      std::array<const void*, kMostJoined> parts;
-      std::copy_n(arguments.inputs.begin() + 1, matmul.b_parts, parts.begin());
-      gemm->Pack(std::span(parts).first(matmul.b_parts), packed, arguments.workspace + scratch);
-    };
+    const auto parts = arguments.inputs.subspan(1, matmul.b_parts);
     const std::byte* packed =
-        weights->Get(arguments.inputs[1], gemm->layout(), gemm->packed_bytes(), pack);
+        weights->Get(parts, gemm->layout(), gemm->packed_bytes(),
+                     [&](std::byte* to) { gemm->Pack(parts, to, arguments.workspace + scratch); });
     gemm->Run(left, packed, arguments.outputs[0], arguments.workspace + scratch,
               matmul.MaskIn(arguments));
   };

@@ -118,9 +118,9 @@ void LogitProducts::Run(const std::byte* hidden, const float* embedding, const L
   std::byte* scratch = workspace + rows_.workspace_bytes();
   if (weights_) {
     const PackedGemm& product = packed_[variant];
-    const float* rows = embedding + tile.first_column * projection.width;
+    const void* rows = embedding + tile.first_column * projection.width;
     const std::byte* packed =
-        weights_->Get(rows, product.layout(), product.packed_bytes(),
+        weights_->Get({&rows, 1}, product.layout(), product.packed_bytes(),
                       [&](std::byte* to) { product.Pack(rows, to, scratch); });
     product.Run(hidden, packed, tile.logits, scratch);
     return;

@@ -20,6 +20,7 @@
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"
 #include "kernels/ops/shapes.h"
+#include "kernels/packed_weights.h"
 
 namespace syntra {
 namespace {
@@ -371,6 +372,35 @@ TEST(CpuKernels, LargeVocabularies) {
   }
   CheckCase(GetOp("linear_argmax"),
             {"large", {{"scale", 0.3}}, {F32({7, 1, 67}), F32({3001, 67})}, {}});
+}
+
+// What is packed for one product must not be taken for another that has only its first matrix.
+TEST(CpuKernels, ProductsThatShareAMatrixHaveTheirOwnWeights) {
+  constexpr int64_t kRows = 3, kWidth = 64;
+  const TensorType b = F32({kWidth, kWidth});
+  TensorType c = F32({kRows, kWidth});
+  c.pitch = 2 * kWidth;
+  PackedWeights packed;
+  const BoundKernel kernel = *BindCpuKernel(
+      GetOp("joint_matmul"), {{{"transpose_a", false}, {"transpose_b", false}, {"dtype", "f32"}},
+                              {F32({kRows, kWidth}), b, b},
+                              {c, c},
+                              {false, false},
+                              &packed});
+  const Buffer workspace(kernel.workspace_bytes + 1, "a test's workspace");
+  std::vector<float> x(kRows * kWidth, 1), ones(kWidth * kWidth, 1), twos(kWidth * kWidth, 2),
+      threes(kWidth * kWidth, 3), y(kRows * c.pitch);
+  const auto run = [&](std::vector<float>& second) {
+    void *inputs[] = {x.data(), ones.data(), second.data()},
+         *outputs[] = {y.data(), y.data() + kWidth};
+    kernel.run({inputs, outputs, workspace.data()});
+    return std::pair(y.front(), y.back());
+  };
+  EXPECT_EQ(run(twos), std::pair(64.0f, 128.0f));
+  EXPECT_EQ(run(threes), std::pair(64.0f, 192.0f));
+  const size_t bytes = packed.bytes();
+  EXPECT_EQ(run(twos), std::pair(64.0f, 128.0f));
+  EXPECT_EQ(packed.bytes(), bytes);
 }
 
 // Whatever their payload; logarithms of negative numbers are NaN, too.
