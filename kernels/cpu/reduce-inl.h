@@ -41,12 +41,13 @@ HWY_INLINE float Dot(const X* x, const Y* y, int64_t count) {
   return SumLanes(sum);
 }
 
-// The largest of x[0, width).
+// The largest of x[0, width). NaN is passed over.
 template <typename T>
 float LargestOf(const T* x, int64_t width) {
   const FloatVector lowest = hn::Set(FloatTag(), -HUGE_VALF);
   FloatVector largest = lowest;
-  const auto take = [&](FloatVector value) { largest = hn::Max(largest, value); };
+  // If one operand is NaN, Max gives the second.
+  const auto take = [&](FloatVector value) { largest = hn::Max(value, largest); };
   VectorLoop(width, [&](int64_t j, auto lanes) {
     const FloatVector value = Load(x + j, lanes);
     if constexpr (std::is_same_v<decltype(lanes), Part>) {

@@ -24,7 +24,8 @@ void ReduceMax(const TensorType& type, const KernelArguments& arguments) {
         const T* from = x + row * width;
         const float largest = LargestOf(from, width);
         int64_t first = 0;
-        while (first + 1 < width && Number(from[first]) != largest) ++first;
+        while (first < width && Number(from[first]) != largest) ++first;
+        if (first == width) first = 0;  // all are NaN
         if (y != nullptr) y[row] = from[first];
         if (indices != nullptr) indices[row] = static_cast<int32_t>(first);
       }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest element over the last axis and its index: x A [.., N] -> A [.., 1], i32 [..]. The
-// first of equals counts. reduce_max_grad: dx [.., N] is dy at the index, zero elsewhere.
+// first of equals counts; NaN is passed over. reduce_max_grad: dx [.., N] is dy at the index, zero
+// elsewhere.
 // Attributes of the gradient {extent N}.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/ops/axes.h"
 
@@ -21,7 +23,8 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
   const int64_t width = inputs[0].dim(-1);
   for (int64_t row = 0; row < inputs[0].type.shape.rows(); ++row) {
     const auto x = inputs[0].numbers.subspan(row * width, width);
-    const auto largest = std::ranges::max_element(x);
+    const auto largest = std::ranges::max_element(
+        x, [](double a, double b) { return a < b || (std::isnan(a) && !std::isnan(b)); });
     if (outputs[0].present()) outputs[0].numbers[row] = *largest;
     if (outputs[1].present()) {
       outputs[1].integers[row] = static_cast<int32_t>(largest - x.begin());

@@ -316,6 +316,34 @@ TEST(ReluDropout, OfNanIsNan) {
   }
 }
 
+// Wherever it is: before the largest element or after it, in the same lane of a vector or not.
+TEST(ReduceMax, PassesOverNan) {
+  constexpr int64_t kWidth = 83;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const std::vector<TensorType> types = {{dtype, {kWidth + 1, kWidth}}};
+    Operands inputs(types);
+    const auto set = [&](int64_t i, float x) {
+      if (dtype == DType::kF32) inputs.As<float>(0)[i] = x;
+      if (dtype == DType::kBF16) inputs.As<BFloat16>(0)[i] = ToBFloat16(x);
+    };
+    for (int64_t row = 0; row <= kWidth; ++row) {
+      for (int64_t i = 0; i < kWidth; ++i) {
+        const bool is_nan = row == kWidth || i == row;
+        set(row * kWidth + i, is_nan ? kNaN : i == 40 || i == 41 ? 5.0f : -1.0f);
+      }
+    }
+    Operands outputs = OutputsOf("reduce_max", {}, types, inputs);
+    const std::vector<float> largest = NumbersOf(outputs, 0, dtype);
+    const auto index = outputs.As<int32_t>(1);
+    for (int64_t row = 0; row < kWidth; ++row) {
+      EXPECT_EQ(largest[row], 5.0f) << "NaN at " << row;
+      EXPECT_EQ(index[row], row == 40 ? 41 : 40) << "NaN at " << row;
+    }
+    EXPECT_TRUE(std::isnan(largest[kWidth]));
+    EXPECT_EQ(index[kWidth], 0);
+  }
+}
+
 // A maximum passes over NaN; a model that gives one must not seem to have chosen a token.
 TEST(LinearArgmax, IsNoTokenWhereALogitIsNotFinite) {
   constexpr int64_t kRows = 4, kWidth = 19, kVocabulary = 3001;
