@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy choice: argmax_v of scale * hidden . embedding_v, the lowest index among equals. -1 if a
-// logit is NaN or infinite, or all are -infinite: then no token is the best.
+// logit is NaN or infinity, or all are -infinity: then no token is the best.
 // hidden [B, 1, D], embedding [V, D] -> i32 [B, 1].
 // Attributes {scale}.
 #include <cmath>

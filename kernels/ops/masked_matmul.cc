@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // c = a b^T where the mask has bits, else 0: a [.., K], b [N, K], mask for [.., N]
 // (kernels/bit_mask.h). Attributes as for matmul, with transpose_b. It is the gradient of a ReLU's
-// input from that of a product with its result: one op because libraries can mask sums in
-// registers.
+// input from that of a product with its result: one op so that kernels can mask results that are
+// still in registers or in a cache.
 #include "kernels/bit_mask.h"
 #include "kernels/ops/shapes.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = max(a b, 0): a [.., K], b [K, N]. Attributes as for matmul, without transposes. It is one op
-// because every library can apply the ReLU to sums in registers. The second output is the mask of
-// where y > 0 (kernels/bit_mask.h); where a sum is exactly 0, which has no gradient, libraries may
-// set the bit, too. Backward: dc = dy where the mask has bits, else 0; then as for matmul. A
-// product that reads y alone takes the mask and masks dy where it makes it (masked_matmul).
+// so that kernels can apply the ReLU to results that are still in registers or in a cache. The
+// second output is the mask of where y > 0 (kernels/bit_mask.h). Backward: dc = dy where the mask
+// has bits, else 0; then as for matmul. A product that reads y alone takes the mask and masks dy
+// where it makes it (masked_matmul).
 #include "kernels/bit_mask.h"
 #include "kernels/math/activation.h"
 #include "kernels/ops/shapes.h"
