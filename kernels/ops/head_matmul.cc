@@ -3,34 +3,25 @@
 //   x A [B, T, H*F], weight f32 [F, N] or [H, F, N] -> A [B, T, H*N]. Attributes {heads}.
 // Factorized dense attention uses it for its output maps (Synthesizer, Tay et al. 2021,
 // section 3.1).
+#include "kernels/head_matmul_call.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
 
-struct Extents {
-  int64_t rows, heads, in, out;
-  bool shared;  // one weight for all heads
-};
-
-Extents ExtentsOf(const Attributes& attributes, const Shape& x, const Shape& weight) {
-  const int64_t heads = attributes.Int("heads");
-  const Extents e{x.rows(), heads, weight[-2], weight[-1], weight.rank() == 2};
-  SYNTRA_CHECK(x[-1] == heads * e.in, "{} units in {} heads of {}", x[-1], heads, e.in);
-  SYNTRA_CHECK(e.shared || weight[0] == heads, "weights {} for {} heads", ToString(weight), heads);
-  return e;
-}
-
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
   CheckOperands("head_matmul", in, {{"x", kActivation, 3}, {"weight", kParameter, kAnyRank}});
-  const Extents e = ExtentsOf(attributes, in[0].shape, in[1].shape);
-  const Shape& x = in[0].shape;
-  return {{in[0].dtype, {x[0], x[1], e.heads * e.out}}};
+  const Shape &x = in[0].shape, &weight = in[1].shape;
+  const int64_t heads = attributes.Int("heads");
+  SYNTRA_CHECK((weight.rank() == 2 || (weight.rank() == 3 && weight[0] == heads)) &&
+                   x[2] == heads * weight[-2],
+               "head_matmul of {} in {} heads by {}", ToString(x), heads, ToString(weight));
+  return {{in[0].dtype, {x[0], x[1], heads * weight[-1]}}};
 }
 
 // Calls visit(x index, weight index, y index) for every multiply of the product.
 template <typename Visit>
-void ForEachProduct(const Extents& e, const Visit& visit) {
+void ForEachProduct(const HeadMatmulCall& e, const Visit& visit) {
   for (int64_t row = 0; row < e.rows; ++row) {
     for (int64_t h = 0; h < e.heads; ++h) {
       for (int64_t f = 0; f < e.in; ++f) {
@@ -45,8 +36,7 @@ void ForEachProduct(const Extents& e, const Visit& visit) {
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> in,
                std::span<const ReferenceTensor> out) {
-  const Extents e = ExtentsOf(call.attributes, in[0].type.shape, in[1].type.shape);
-  ForEachProduct(e, [&](int64_t x, int64_t w, int64_t y) {
+  ForEachProduct(HeadMatmulCall::Of(call), [&](int64_t x, int64_t w, int64_t y) {
     out[0].numbers[y] += in[0].numbers[x] * in[1].numbers[w];
   });
 }
@@ -62,8 +52,7 @@ std::vector<TensorType> InferGradient(const Attributes& attributes,
 
 void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> in,
                        std::span<const ReferenceTensor> out) {
-  const Extents e = ExtentsOf(call.attributes, in[0].type.shape, in[1].type.shape);
-  ForEachProduct(e, [&](int64_t x, int64_t w, int64_t y) {
+  ForEachProduct(HeadMatmulCall::Of(call), [&](int64_t x, int64_t w, int64_t y) {
     if (out[0].present()) out[0].numbers[x] += in[2].numbers[y] * in[1].numbers[w];
     if (out[1].present()) out[1].numbers[w] += in[2].numbers[y] * in[0].numbers[x];
   });
@@ -75,7 +64,7 @@ void Gradient(GradientRule& rule) {
 }
 
 double Flops(const OpCall& call) {
-  const Extents e = ExtentsOf(call.attributes, call.inputs[0].shape, call.inputs[1].shape);
+  const HeadMatmulCall e = HeadMatmulCall::Of(call);
   return 2.0 * static_cast<double>(e.rows * e.heads * e.in * e.out);
 }
 
