@@ -8,7 +8,6 @@
 // Backward, with n = d_normed * scale, where d_sum or d_normed may be absent:
 //   dx = d_sum + r n - sum r^3 / D * sum_d(n sum)
 //   dy = dx * mask;  dscale = sum_{b,t} d_normed sum r
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/math/random_mask.h"
@@ -151,7 +150,6 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const auto &dx = outputs[0], &dy = outputs[1], &dscale = outputs[2];
   const int64_t rows = inputs[0].dim(1), width = inputs[0].dim(2);
   const Mask mask(call.attributes, inputs[5], width);
-  if (dscale.present()) std::ranges::fill(dscale.numbers, 0.0);
   for (int64_t row = 0; row < inputs[0].type.shape.rows(); ++row) {
     const double r = inverse_rms[row];
     double dot = 0.0;

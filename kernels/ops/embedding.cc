@@ -67,7 +67,6 @@ void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
   const auto ids = inputs[0].integers;
   const auto dy = inputs[1].numbers, dtable = outputs[0].numbers;
   const int64_t vocabulary = outputs[0].dim(0), width = outputs[0].dim(1);
-  std::ranges::fill(dtable, 0.0);
   for (size_t i = 0; i < ids.size(); ++i) {
     CheckId(ids[i], vocabulary);
     for (int64_t d = 0; d < width; ++d) dtable[ids[i] * width + d] += dy[i * width + d];

@@ -56,15 +56,12 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
                        std::span<const ReferenceTensor> outputs) {
   const Op& matmul = GetOp("matmul");
   const size_t matrices = JointMatrices(call.inputs);
-  std::vector<double> term(inputs[0].numbers.size());
   for (size_t i = 0; i < matrices; ++i) {
     const ReferenceTensor &b = inputs[1 + i], &dc = inputs[1 + matrices + i];
     if (!dc.present()) continue;
-    if (outputs[0].present()) {
+    if (outputs[0].present()) {  // to which the reference of matmul adds
       const std::array operands{dc, b};
-      const ReferenceTensor result{inputs[0].type, term, {}};
-      matmul.reference(Matmul(false, true, dc.type, b.type), operands, {&result, 1});
-      for (size_t j = 0; j < term.size(); ++j) outputs[0].numbers[j] += term[j];
+      matmul.reference(Matmul(false, true, dc.type, b.type), operands, outputs.first(1));
     }
     if (outputs[1 + i].present()) {
       const std::array operands{inputs[0], dc};

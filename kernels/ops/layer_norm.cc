@@ -4,7 +4,6 @@
 // inverse deviation r, f32 [..], which have no gradient.
 // Attributes {epsilon}. Backward, with n = (x - mean) r and g = dy scale:
 //   dx = r (g - mean(g) - n mean(g n)); dscale = sum of dy n, dbias = sum of dy over all rows.
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/ops/axes.h"
@@ -73,9 +72,6 @@ void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
                    std::span<const ReferenceTensor> outputs) {
   const int64_t width = inputs[0].dim(-1);
   const auto x = inputs[0].numbers, scale = inputs[1].numbers, dy = inputs[4].numbers;
-  for (int i = 1; i < 3; ++i) {
-    if (outputs[i].present()) std::ranges::fill(outputs[i].numbers, 0.0);
-  }
   for (int64_t row = 0; row < inputs[0].type.shape.rows(); ++row) {
     const double mean = inputs[2].numbers[row], inverse = inputs[3].numbers[row];
     const auto normal = [&](int64_t j) { return (x[row * width + j] - mean) * inverse; };

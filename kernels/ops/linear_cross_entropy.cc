@@ -189,9 +189,6 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const int64_t width = inputs[0].dim(2);
   Token token(call.attributes, inputs[0], inputs[1]);
   LossSums sums(z_loss);
-  for (const ReferenceTensor& output : outputs) {
-    if (output.present()) std::ranges::fill(output.numbers, 0.0);
-  }
   for (int64_t i = 0; i < static_cast<int64_t>(targets.size()); ++i) {
     if (!token.Load(i, targets[i])) continue;
     const double log_z = token.LogSum();

@@ -15,9 +15,9 @@ struct Walk {
   int64_t a_row, a_column, b_row, b_column;
 };
 
+// Adds the product to c.
 void Multiply(const Walk& walk, std::span<const double> a, std::span<const double> b,
               std::span<double> c) {
-  std::ranges::fill(c, 0.0);
   for (int64_t m = 0; m < walk.m; ++m) {
     for (int64_t k = 0; k < walk.k; ++k) {
       const double factor = a[m * walk.a_row + k * walk.a_column];

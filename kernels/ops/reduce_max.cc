@@ -58,7 +58,6 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
 void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
                    std::span<const ReferenceTensor> outputs) {
   const auto index = inputs[0].integers;
-  std::ranges::fill(outputs[0].numbers, 0.0);
   for (int64_t row = 0; row < std::ssize(index); ++row) {
     outputs[0].numbers[row * outputs[0].dim(-1) + index[row]] = inputs[1].numbers[row];
   }

@@ -4,8 +4,6 @@
 //   bias[h, j - i + T - 1] = table[h, bucket(j - (i + query_start))].
 // {queries T, keys S, bidirectional, max_distance}; the buckets are those of
 // math/relative_bucket.h. Backward: dtable[h, b] = sum of d[h, k] over the differences in bucket b.
-#include <algorithm>
-
 #include "kernels/math/relative_bucket.h"
 #include "kernels/ops/shapes.h"
 
@@ -71,7 +69,6 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const int64_t buckets = outputs[0].dim(1), queries = call.attributes.Int("queries");
   const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
                             call.attributes.Int("max_distance"));
-  std::ranges::fill(outputs[0].numbers, 0.0);
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t k = 0; k < differences; ++k) {
       outputs[0].numbers[h * buckets + bucket_of(k - (queries - 1))] +=

@@ -5,8 +5,6 @@
 // Attributes {transpose}. Mixers with a matrix over positions use it.
 // shared_matmul_grad: [.., T', T], f32 of {shape} = sum over b of a[b, :, g] c[b, :, g]^T, the
 // gradient of w, with a [B, T', D] and c [B, T, D].
-#include <algorithm>
-
 #include "kernels/ops/shapes.h"
 #include "kernels/shared_matmul_call.h"
 
@@ -42,7 +40,6 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const auto w = inputs[0].numbers, x = inputs[1].numbers, y = outputs[0].numbers;
-  std::ranges::fill(y, 0.0);
   ForEachProduct(SharedMatmulCall::Of(call),
                  [&](int64_t i, int64_t j, int64_t k) { y[k] += w[i] * x[j]; });
 }
@@ -88,7 +85,6 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                    std::span<const ReferenceTensor> outputs) {
   const auto a = inputs[0].numbers, c = inputs[1].numbers, w = outputs[0].numbers;
-  std::ranges::fill(w, 0.0);
   ForEachProduct(SharedMatmulCall::OfGrad(call),
                  [&](int64_t i, int64_t j, int64_t k) { w[i] += a[k] * c[j]; });
 }

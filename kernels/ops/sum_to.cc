@@ -23,7 +23,6 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const Shape& shape = inputs[0].type.shape;
   const auto x = inputs[0].numbers, factor = inputs[1].numbers, y = outputs[0].numbers;
-  std::ranges::fill(y, 0.0);
   ForEachBroadcast(
       shape, outputs[0].type.shape, inputs[1].type.shape,
       [&](int64_t i, int64_t j, int64_t k) { y[j] += factor.empty() ? x[i] : x[i] * factor[k]; });
