@@ -19,7 +19,8 @@ class PackedWeights {
  public:
   // The weights at these addresses, side by side, in `layout`, which `pack` writes when they are
   // first asked for. Products with equal layouts share them. Any thread may call it. Throws
-  // Error(kResources) if there is no memory for them.
+  // Error(kResources) if there is no memory for them. Pass a std::ref, since a std::function may
+  // allocate to hold more than that.
   const std::byte* Get(std::span<const void* const> parts, const std::string& layout, size_t bytes,
                        const std::function<void(std::byte* packed)>& pack);
   // To be called when parameters have changed; no program may be running.

@@ -4,6 +4,7 @@
 // if that is faster.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 
 #include "kernels/converted.h"
@@ -126,9 +127,11 @@ std::optional<BoundKernel> BindPackedOnce(const OpCall& call, const MatmulCall& 
                 weights = call.packed_weights](const KernelArguments& arguments) {
     const auto* left = a.Run(arguments, 0);
     const auto parts = arguments.inputs.subspan(1, matmul.b_parts);
+    const auto pack = [&](std::byte* packed) {
+      gemm->Pack(parts, packed, arguments.workspace + scratch);
+    };
     const std::byte* packed =
-        weights->Get(parts, gemm->layout(), gemm->packed_bytes(),
-                     [&](std::byte* to) { gemm->Pack(parts, to, arguments.workspace + scratch); });
+        weights->Get(parts, gemm->layout(), gemm->packed_bytes(), std::ref(pack));
     gemm->Run(left, packed, arguments.outputs[0], arguments.workspace + scratch,
               matmul.MaskIn(arguments));
   };

@@ -119,9 +119,9 @@ void LogitProducts::Run(const std::byte* hidden, const float* embedding, const L
   if (weights_) {
     const PackedGemm& product = packed_[variant];
     const void* rows = embedding + tile.first_column * projection.width;
+    const auto pack = [&](std::byte* packed) { product.Pack(rows, packed, scratch); };
     const std::byte* packed =
-        weights_->Get({&rows, 1}, product.layout(), product.packed_bytes(),
-                      [&](std::byte* to) { product.Pack(rows, to, scratch); });
+        weights_->Get({&rows, 1}, product.layout(), product.packed_bytes(), std::ref(pack));
     product.Run(hidden, packed, tile.logits, scratch);
     return;
   }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/thread.h"
+#include "kernels/op.h"
+#include "kernels/packed_weights.h"
 #include "kernels/tested.h"
 #include "model/allocation_counter.h"
 #include "model/model_trial.h"
@@ -30,6 +32,35 @@ TEST_P(Allocations, NoneInARun) {
 
 INSTANTIATE_TEST_SUITE_P(Model, Allocations, testing::ValuesIn(TrialMixers()),
                          [](const auto& info) { return info.param.first; });
+
+// As in decoding: products find their weights where an earlier run has packed them.
+TEST(PackedProducts, AllocateNothing) {
+  constexpr int64_t kWidth = 64, kColumns = 128;
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    const TensorType x{type, {2, 1, kWidth}}, weights{DType::kF32, {kWidth, kColumns}};
+    const TensorType embedding{DType::kF32, {kColumns, kWidth}};
+    PackedWeights packed;
+    const auto expect_none = [&](const char* name, const Attributes& attributes,
+                                 const TensorType& parameter) {
+      const Op& op = GetOp(name);
+      const std::vector<TensorType> types = {x, parameter};
+      const OpCall call{attributes, types, op.infer(attributes, types), {false}, &packed};
+      const BoundKernel kernel = *FastBackend().Bind(op, call);
+      const Buffer in(x.bytes(), "x"), by(parameter.bytes(), "a parameter"),
+          out(call.outputs[0].bytes(), "y"), workspace(kernel.workspace_bytes + 1, "a workspace");
+      void *const inputs[] = {in.data(), by.data()}, *const outputs[] = {out.data()};
+      kernel.run({inputs, outputs, workspace.data()});
+      const int64_t before = AllocationCount();
+      kernel.run({inputs, outputs, workspace.data()});
+      EXPECT_EQ(AllocationCount() - before, 0) << name << " of " << NameOf(type);
+      packed.Clear();
+    };
+    expect_none("matmul",
+                {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
+                weights);
+    expect_none("linear_argmax", {{"scale", 1.0}}, embedding);
+  }
+}
 
 TEST(Counter, Counts) {
   const int64_t before = AllocationCount();
