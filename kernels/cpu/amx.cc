@@ -4,16 +4,14 @@
 // half of B.
 #include "kernels/cpu/amx.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/divide.h"
 #include "base/error.h"
 #include "kernels/cpu/prefetch.h"
-
-#if defined(__x86_64__) && defined(__linux__)
-
-#include <immintrin.h>
 
 #define SYNTRA_AMX [[gnu::target("amx-tile,amx-bf16,avx512f,avx512bw,avx512bf16")]]
 
@@ -234,17 +232,3 @@ SYNTRA_AMX void AmxTiles::MultiplyInRegisters(int64_t rounds) const {
 }
 
 }  // namespace syntra
-
-#else
-
-namespace syntra {
-
-void AmxTiles::Configure(int64_t) { Fail(ExitCode::kInternal, "this processor has no tiles"); }
-AmxTiles::~AmxTiles() = default;
-void AmxTiles::Multiply(const Rows&, const std::byte*, int64_t, const TileBlock&,
-                        const TileAhead&) {}
-void AmxTiles::MultiplyInRegisters(int64_t) const {}
-
-}  // namespace syntra
-
-#endif

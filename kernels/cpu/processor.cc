@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/processor.h"
 
-#if defined(__x86_64__)
-
 #include <cpuid.h>
-
-#if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
-#endif
 
 namespace syntra {
 
@@ -25,29 +20,13 @@ Processor DetectProcessor() {
 }
 
 bool AmxMultipliesBFloat16() {
-#if defined(__linux__)
   // Linux gives the registers of tiles to a process that asks for them.
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
   static const bool permitted = kProcessor.amx_bf16 && kProcessor.avx512_bf16 &&
                                 syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return permitted;
-#else
-  return false;
-#endif
 }
 
 bool HasBFloat16Products() { return kProcessor.avx512_bf16 || kProcessor.amx_bf16; }
 
 }  // namespace syntra
-
-#else
-
-namespace syntra {
-
-Processor DetectProcessor() { return {}; }
-bool AmxMultipliesBFloat16() { return false; }
-bool HasBFloat16Products() { return true; }  // of this nothing is known
-
-}  // namespace syntra
-
-#endif
