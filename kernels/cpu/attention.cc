@@ -28,13 +28,11 @@ class Forward {
  public:
   explicit Forward(const OpCall& call);
 
-  size_t workspace_bytes() const {
-    return call_.bytes() + ThreadCount() * (thread_.bytes() + AlignUp(product_bytes_));
-  }
+  const WorkspaceParts& parts() const { return parts_; }
   void Run(const KernelArguments& arguments) const;
 
  private:
-  Workspace WorkspaceOf(std::byte* base) const;
+  void BindProducts(std::span<const TensorType> inputs);
   void RunUnit(const WorkUnit& unit, bool masked) const;
   void RunShared(const KernelArguments& arguments, std::span<const int64_t> examples) const;
   // What was computed for a block of queries.
@@ -52,14 +50,13 @@ class Forward {
   std::vector<bool> accumulate_;
   QueryBlocks blocks_;
   bool few_;
-  WorkspaceLayout call_, thread_;
+  WorkspaceParts parts_;
   ScoreProducts scores_;
   std::unique_ptr<SharedProbabilities> shared_;
   std::vector<Gemm> weigh_;         // per shape: [rows, keys] x [keys, K]
   std::vector<Gemm> weigh_groups_;  // the same for the values of a group of examples
-  size_t whole_, examples_, scores_tile_, rounded_tile_ = 0, value_, y_, row_numbers_;
-  size_t product_bytes_ = 0;
-  int threads_ = ThreadCount();
+  int64_t width_;                   // of y: the head of an example or of a group
+  size_t whole_, examples_, scores_tile_, rounded_tile_ = 0, value_ = 0, y_, row_numbers_;
 };
 
 Forward::Forward(const OpCall& call)
@@ -68,37 +65,33 @@ Forward::Forward(const OpCall& call)
       accumulate_(call.accumulate),
       blocks_(z_, call.inputs, kTileBytes),
       few_(z_.queries <= kFewQueries && !blocks_.AreRuns()),
-      scores_(z_, call.inputs, blocks_, call_, thread_) {
+      scores_(z_, call.inputs, blocks_, parts_),
+      width_(z_.head_size) {
   accumulate_.resize(kOutputCount, false);
   if (call.outputs[kY].present()) y_layout_ = HeadLayout(call.outputs[kY], z_.heads);
-  product_bytes_ = scores_.product_bytes();
-  whole_ = call_.Place(z_.batch);
-  examples_ = call_.Place(z_.batch * sizeof(int64_t));
-  const int64_t tile = blocks_.LargestTile(), rows = blocks_.MostRows();
-  scores_tile_ = thread_.PlaceFloats(tile);
-  if (dtype_ == DType::kBF16) rounded_tile_ = thread_.Place(tile * SizeOf(dtype_));
-  if (!few_ && SharedProbabilities::Serves(z_, call.inputs)) {
-    shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
-  }
-  const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
-  value_ = thread_.Place(blocks_.GatheredKeys() * width * SizeOf(dtype_));
-  y_ = thread_.PlaceFloats(rows * width);
-  row_numbers_ = thread_.PlaceFloats(2 * rows);
-  for (const QueryBlock& shape : blocks_.Shapes()) {
-    GemmProblem problem{.m = shape.rows, .n = z_.head_size, .k = shape.keys, .ab = dtype_};
-    weigh_.emplace_back(problem, GemmThreads::kCaller);
-    product_bytes_ = std::max(product_bytes_, weigh_.back().workspace_bytes());
-    if (!shared_) continue;
-    problem.n = width;
-    weigh_groups_.emplace_back(problem, GemmThreads::kCaller);
-    product_bytes_ = std::max(product_bytes_, weigh_groups_.back().workspace_bytes());
-  }
+  whole_ = parts_.call.Place(z_.batch);
+  examples_ = parts_.call.Place(z_.batch * sizeof(int64_t));
+  scores_tile_ = parts_.thread.PlaceFloats(blocks_.LargestTile());
+  if (!few_) BindProducts(call.inputs);
+  y_ = parts_.thread.PlaceFloats(blocks_.MostRows() * width_);
+  row_numbers_ = parts_.thread.PlaceFloats(2 * blocks_.MostRows());
 }
 
-Workspace Forward::WorkspaceOf(std::byte* base) const {
-  const size_t each = thread_.bytes() + AlignUp(product_bytes_);
-  std::byte* thread = base + call_.bytes() + ThreadIndex() * each;
-  return {base, thread, thread + thread_.bytes()};
+void Forward::BindProducts(std::span<const TensorType> inputs) {
+  scores_.BindProducts(inputs, parts_);
+  if (SharedProbabilities::Serves(z_, inputs)) {
+    shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, parts_.call);
+    width_ *= shared_->group_size();
+  }
+  const size_t element = SizeOf(dtype_);
+  if (dtype_ == DType::kBF16) rounded_tile_ = parts_.thread.Place(blocks_.LargestTile() * element);
+  value_ = parts_.thread.Place(blocks_.GatheredKeys() * width_ * element);
+  for (const QueryBlock& shape : blocks_.Shapes()) {
+    GemmProblem problem{.m = shape.rows, .n = z_.head_size, .k = shape.keys, .ab = dtype_};
+    weigh_.push_back(parts_.Bind(problem));
+    problem.n = width_;
+    if (shared_) weigh_groups_.push_back(parts_.Bind(problem));
+  }
 }
 
 void Forward::Store(const WorkUnit& unit, const QueryBlock& block,
@@ -156,12 +149,12 @@ void Forward::RunUnit(const WorkUnit& unit, bool masked) const {
 void Forward::RunShared(const KernelArguments& arguments, std::span<const int64_t> examples) const {
   const int64_t blocks = std::ssize(blocks_.all());
   ParallelTasks(z_.heads * blocks, [&](int64_t number) {
-    shared_->ComputeBlock({arguments, 0, number / blocks, WorkspaceOf(arguments.workspace)},
-                          scores_, number % blocks);
+    shared_->ComputeBlock({arguments, 0, number / blocks, parts_.In(arguments.workspace)}, scores_,
+                          number % blocks);
   });
   const int64_t size = shared_->group_size(), groups = DivideUp(std::ssize(examples), size);
   ParallelTasks(z_.heads * groups, [&](int64_t number) {
-    const Workspace w = WorkspaceOf(arguments.workspace);
+    const Workspace w = parts_.In(arguments.workspace);
     auto* y = reinterpret_cast<float*>(w.thread + y_);
     const int64_t h = number / groups;
     const std::span<const int64_t> members = shared_->GroupFrom(examples, number % groups * size);
@@ -180,17 +173,16 @@ void Forward::RunShared(const KernelArguments& arguments, std::span<const int64_
 }
 
 void Forward::Run(const KernelArguments& arguments) const {
-  SYNTRA_CHECK(ThreadCount() <= threads_, "attention was bound for {} threads", threads_);
   auto* whole = reinterpret_cast<uint8_t*>(arguments.workspace + whole_);
   auto* examples = reinterpret_cast<int64_t*>(arguments.workspace + examples_);
   const int64_t count = FindWholeExamples(z_, arguments.inputs, whole, examples);
-  if (!few_) scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
+  if (!few_) scores_.RoundPositions(arguments.inputs, parts_.In(arguments.workspace));
   if (shared_ && count > 0) RunShared(arguments, {examples, static_cast<size_t>(count)});
   if (shared_ && count == z_.batch) return;
   ParallelTasks(z_.batch * z_.heads, [&](int64_t number) {
     const int64_t b = number / z_.heads;
     if (shared_ && whole[b]) return;
-    RunUnit({arguments, b, number % z_.heads, WorkspaceOf(arguments.workspace)}, !whole[b]);
+    RunUnit({arguments, b, number % z_.heads, parts_.In(arguments.workspace)}, !whole[b]);
   });
 }
 
@@ -198,7 +190,7 @@ void Forward::Run(const KernelArguments& arguments) const {
 }  // namespace attention
 
 std::optional<BoundKernel> cpu_attention(const OpCall& call) {
-  return attention::BindPass<attention::Forward>(call);
+  return attention::BindPass<attention::Forward>("attention", call);
 }
 
 }  // namespace syntra

@@ -34,9 +34,7 @@ class Backward {
  public:
   explicit Backward(const OpCall& call);
 
-  size_t workspace_bytes() const {
-    return call_.bytes() + threads_ * (thread_.bytes() + AlignUp(product_bytes_));
-  }
+  const WorkspaceParts& parts() const { return parts_; }
   void Run(const KernelArguments& arguments) const;
 
  private:
@@ -46,10 +44,8 @@ class Backward {
   };
 
   void BindProducts();
-  Gemm Bind(const GemmProblem& problem);
   void LayOutScratch();
 
-  Workspace WorkspaceOf(std::byte* base) const;
   HeadSums StartHead(const KernelArguments& arguments, int64_t h) const;
   void RunUnit(const WorkUnit& unit, bool masked, const HeadSums& sums) const;
   const float* LogSumExp(const float* all, const QueryBlock& block, const Workspace& w) const;
@@ -93,13 +89,11 @@ class Backward {
   bool by_position_, sums_heads_, wants_scores_ = false, spreads_ = false;
   bool table_partial_ = false, positions_partial_ = false;
   QueryBlocks blocks_;
-  WorkspaceLayout call_, thread_;
+  WorkspaceParts parts_;
   ScoreProducts scores_;
   std::unique_ptr<SharedProbabilities> shared_;
   std::vector<int64_t> d_offsets_;  // where each block begins in a head's shared dP
   std::vector<BlockProducts> products_;
-  size_t product_bytes_ = 0;
-  int threads_ = ThreadCount();
   size_t whole_, examples_, table_sums_ = 0, positions_sums_ = 0, bias_sums_ = 0;
   size_t scores_tile_, d_tile_, rounded_ = 0, rounded_positions_ = 0, value_, dy_, d_key_, d_value_,
                                 d_runs_ = 0, d_rows_, row_dots_;
@@ -109,7 +103,7 @@ Backward::Backward(const OpCall& call)
     : z_(DimensionsOf(call.attributes, call.inputs)),
       dtype_(call.inputs[kValue].dtype),
       blocks_(z_, call.inputs, kTileBytes),
-      scores_(z_, call.inputs, blocks_, call_, thread_) {
+      scores_(z_, call.inputs, blocks_, parts_) {
   for (int g = 0; g < kGradientOutputCount; ++g) {
     wants_[g] = call.outputs[g].present();
     if (g < std::ssize(call.accumulate)) accumulate_[g] = call.accumulate[g];
@@ -127,26 +121,26 @@ Backward::Backward(const OpCall& call)
   table_partial_ = wants(kTable) && z_.table_heads == 1 && z_.heads > 1;
   positions_partial_ = wants(kPositions) && !z_.positions_per_head && z_.heads > 1;
   if (SharedProbabilities::Serves(z_, call.inputs)) {
-    shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
+    shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, parts_.call);
   }
-  product_bytes_ = scores_.product_bytes();
   LayOutScratch();
+  scores_.BindProducts(call.inputs, parts_);
   BindProducts();
 }
 
 void Backward::LayOutScratch() {
   const size_t element = SizeOf(dtype_);
   const int64_t tile = blocks_.LargestTile(), rows = blocks_.MostRows();
-  whole_ = call_.Place(z_.batch);
-  examples_ = call_.Place(z_.batch * sizeof(int64_t));
+  whole_ = parts_.call.Place(z_.batch);
+  examples_ = parts_.call.Place(z_.batch * sizeof(int64_t));
   if (table_partial_) {
-    table_sums_ = call_.PlaceFloats(z_.heads * z_.table_queries * z_.table_keys);
+    table_sums_ = parts_.call.PlaceFloats(z_.heads * z_.table_queries * z_.table_keys);
   }
   if (positions_partial_) {
-    positions_sums_ = call_.PlaceFloats(z_.heads * z_.features * z_.position_extent);
+    positions_sums_ = parts_.call.PlaceFloats(z_.heads * z_.features * z_.position_extent);
   }
   if (wants(kBias)) {
-    bias_sums_ = call_.PlaceFloats((z_.batch + 1) * z_.heads * differences());
+    bias_sums_ = parts_.call.PlaceFloats((z_.batch + 1) * z_.heads * differences());
   }
   int64_t d_elements = tile, dy_rows = rows;
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
@@ -158,25 +152,19 @@ void Backward::LayOutScratch() {
     }
     dy_rows = z_.queries;
   }
-  scores_tile_ = thread_.PlaceFloats(tile);
-  d_tile_ = thread_.PlaceFloats(d_elements);
+  scores_tile_ = parts_.thread.PlaceFloats(tile);
+  d_tile_ = parts_.thread.PlaceFloats(d_elements);
   if (dtype_ == DType::kBF16) {
-    rounded_ = thread_.Place(tile * element);
-    if (by_position_) rounded_positions_ = thread_.Place(rows * scores_.extent() * element);
+    rounded_ = parts_.thread.Place(tile * element);
+    if (by_position_) rounded_positions_ = parts_.thread.Place(rows * scores_.extent() * element);
   }
-  value_ = thread_.Place(blocks_.GatheredKeys() * width * element);
-  dy_ = thread_.Place(dy_rows * width * element);
-  d_key_ = thread_.PlaceFloats(z_.keys * z_.head_size);
-  d_value_ = thread_.PlaceFloats(z_.keys * width);
-  if (blocks_.AreRuns()) d_runs_ = thread_.PlaceFloats(blocks_.GatheredKeys() * z_.head_size);
-  d_rows_ = thread_.PlaceFloats(rows * std::max(z_.head_size, z_.features));
-  row_dots_ = thread_.PlaceFloats(z_.queries + rows);
-}
-
-Gemm Backward::Bind(const GemmProblem& problem) {
-  Gemm gemm(problem, GemmThreads::kCaller);
-  product_bytes_ = std::max(product_bytes_, gemm.workspace_bytes());
-  return gemm;
+  value_ = parts_.thread.Place(blocks_.GatheredKeys() * width * element);
+  dy_ = parts_.thread.Place(dy_rows * width * element);
+  d_key_ = parts_.thread.PlaceFloats(z_.keys * z_.head_size);
+  d_value_ = parts_.thread.PlaceFloats(z_.keys * width);
+  if (blocks_.AreRuns()) d_runs_ = parts_.thread.PlaceFloats(blocks_.GatheredKeys() * z_.head_size);
+  d_rows_ = parts_.thread.PlaceFloats(rows * std::max(z_.head_size, z_.features));
+  row_dots_ = parts_.thread.PlaceFloats(z_.queries + rows);
 }
 
 void Backward::BindProducts() {
@@ -189,45 +177,39 @@ void Backward::BindProducts() {
     const GemmProblem to_key{
         .m = keys, .n = size, .k = rows, .transpose_a = true, .ab = dtype_, .accumulate = !runs};
     BlockProducts p;
-    if (wants(kValue)) p.d_value = Bind(to_key);
-    if (wants_scores_) p.d_probabilities = Bind(by_row);
-    if (wants(kQuery)) p.d_query = Bind(to_row);
-    if (wants(kKey)) p.d_key = Bind(to_key);
+    if (wants(kValue)) p.d_value = parts_.Bind(to_key);
+    if (wants_scores_) p.d_probabilities = parts_.Bind(by_row);
+    if (wants(kQuery)) p.d_query = parts_.Bind(to_row);
+    if (wants(kKey)) p.d_key = parts_.Bind(to_key);
     if (wants(kU)) {
-      p.d_u = Bind({.m = rows,
-                    .n = z_.features,
-                    .k = positions,
-                    .transpose_b = true,
-                    .b_stride = z_.position_extent,
-                    .ab = dtype_});
+      p.d_u = parts_.Bind({.m = rows,
+                           .n = z_.features,
+                           .k = positions,
+                           .transpose_b = true,
+                           .b_stride = z_.position_extent,
+                           .ab = dtype_});
     }
     if (wants(kPositions)) {
-      p.d_positions = Bind({.m = z_.features,
-                            .n = positions,
-                            .k = rows,
-                            .transpose_a = true,
-                            .c_stride = z_.position_extent,
-                            .ab = dtype_,
-                            .accumulate = true});
+      p.d_positions = parts_.Bind({.m = z_.features,
+                                   .n = positions,
+                                   .k = rows,
+                                   .transpose_a = true,
+                                   .c_stride = z_.position_extent,
+                                   .ab = dtype_,
+                                   .accumulate = true});
     }
     if (shared_) {
       GemmProblem group = to_key;
       group.n = size * shared_->group_size();
-      if (wants(kValue)) p.group_d_value = Bind(group);
+      if (wants(kValue)) p.group_d_value = parts_.Bind(group);
       group = by_row;
       group.k = size * shared_->group_size();
-      if (wants_scores_) p.group_first = Bind(group);
+      if (wants_scores_) p.group_first = parts_.Bind(group);
       group.accumulate = true;
-      if (wants_scores_) p.group_next = Bind(group);
+      if (wants_scores_) p.group_next = parts_.Bind(group);
     }
     products_.push_back(std::move(p));
   }
-}
-
-Workspace Backward::WorkspaceOf(std::byte* base) const {
-  const size_t each = thread_.bytes() + AlignUp(product_bytes_);
-  std::byte* thread = base + call_.bytes() + ThreadIndex() * each;
-  return {base, thread, thread + thread_.bytes()};
 }
 
 // Stores f32 rows, `stride` elements apart, as rows of output g, an activation.
@@ -405,7 +387,7 @@ void Backward::RunUnit(const WorkUnit& unit, bool masked, const HeadSums& sums) 
 // dV of a group of examples, and their part of the head's dP.
 void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h,
                               std::span<const int64_t> examples, bool first, bool d_scores) const {
-  const Workspace w = WorkspaceOf(arguments.workspace);
+  const Workspace w = parts_.In(arguments.workspace);
   const int64_t width = shared_->group_size() * z_.head_size;
   shared_->GatherGroup(arguments.inputs[kGivenDY], y_layout_, examples, h, w.thread + dy_);
   if (d_scores) {
@@ -433,7 +415,7 @@ void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h,
 
 void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h,
                              std::span<const int64_t> examples, const HeadSums& sums) const {
-  const Workspace w = WorkspaceOf(arguments.workspace);
+  const Workspace w = parts_.In(arguments.workspace);
   for (int64_t from = 0; from < std::ssize(examples); from += shared_->group_size()) {
     RunSharedGroup(arguments, h, shared_->GroupFrom(examples, from), from == 0, true);
   }
@@ -464,7 +446,7 @@ void Backward::RunHeads(const KernelArguments& arguments, const Examples& exampl
     for (int64_t b = 0; b < z_.batch; ++b) {
       const bool whole = examples.whole[b] != 0;
       if (whole && !examples.shared.empty()) continue;
-      RunUnit({arguments, b, h, WorkspaceOf(arguments.workspace)}, !whole, sums);
+      RunUnit({arguments, b, h, parts_.In(arguments.workspace)}, !whole, sums);
     }
   });
   SumHeads(arguments);
@@ -483,12 +465,11 @@ void Backward::RunUnits(const KernelArguments& arguments, const Examples& exampl
     const int64_t b = number / z_.heads;
     const bool whole = examples.whole[b] != 0;
     if (whole && !examples.shared.empty()) return;
-    RunUnit({arguments, b, number % z_.heads, WorkspaceOf(arguments.workspace)}, !whole, {});
+    RunUnit({arguments, b, number % z_.heads, parts_.In(arguments.workspace)}, !whole, {});
   });
 }
 
 void Backward::Run(const KernelArguments& arguments) const {
-  SYNTRA_CHECK(ThreadCount() <= threads_, "attention_grad was bound for {} threads", threads_);
   auto* whole = reinterpret_cast<uint8_t*>(arguments.workspace + whole_);
   auto* examples = reinterpret_cast<int64_t*>(arguments.workspace + examples_);
   const int64_t count = FindWholeExamples(z_, arguments.inputs, whole, examples);
@@ -497,11 +478,11 @@ void Backward::Run(const KernelArguments& arguments) const {
     std::fill_n(reinterpret_cast<float*>(arguments.workspace + bias_sums_),
                 (z_.batch + 1) * z_.heads * differences(), 0.0f);
   }
-  scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
+  scores_.RoundPositions(arguments.inputs, parts_.In(arguments.workspace));
   if (shared) {
     const int64_t blocks = std::ssize(blocks_.all());
     ParallelTasks(z_.heads * blocks, [&](int64_t number) {
-      shared_->ComputeBlock({arguments, 0, number / blocks, WorkspaceOf(arguments.workspace)},
+      shared_->ComputeBlock({arguments, 0, number / blocks, parts_.In(arguments.workspace)},
                             scores_, number % blocks);
     });
   }
@@ -518,7 +499,7 @@ void Backward::Run(const KernelArguments& arguments) const {
 }  // namespace attention
 
 std::optional<BoundKernel> cpu_attention_grad(const OpCall& call) {
-  return attention::BindPass<attention::Backward>(call);
+  return attention::BindPass<attention::Backward>("attention_grad", call);
 }
 
 }  // namespace syntra

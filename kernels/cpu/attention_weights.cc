@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_weights on the CPU: row by row, where it is stored.
-#include "base/error.h"
 #include "core/thread.h"
 #include "kernels/cpu/attention/scores.h"
 #include "kernels/operands.h"
@@ -13,20 +12,17 @@ class Weights {
  public:
   explicit Weights(const OpCall& call)
       : z_(DimensionsOf(call.attributes, call.inputs)),
-        scores_(z_, call.inputs, QueryBlocks(z_, call.inputs, /*tile_bytes=*/0), call_, thread_),
-        accumulate_(Accumulates(call, 0)) {
-    log_sum_exp_ = thread_.PlaceFloats(1);
-    row_ = thread_.PlaceFloats(z_.keys);
-  }
+        scores_(z_, call.inputs, QueryBlocks(z_, call.inputs, /*tile_bytes=*/0), parts_),
+        log_sum_exp_(parts_.thread.PlaceFloats(1)),
+        row_(parts_.thread.PlaceFloats(z_.keys)),
+        accumulate_(Accumulates(call, 0)) {}
 
-  size_t workspace_bytes() const { return call_.bytes() + threads_ * thread_.bytes(); }
+  const WorkspaceParts& parts() const { return parts_; }
 
   void Run(const KernelArguments& arguments) const {
-    SYNTRA_CHECK(ThreadCount() <= threads_, "attention_weights was bound for {} threads", threads_);
     ParallelTasks(z_.batch * z_.heads, [&](int64_t number) {
-      std::byte* thread = arguments.workspace + call_.bytes() + ThreadIndex() * thread_.bytes();
-      const Workspace w{arguments.workspace, thread, nullptr};
-      const WorkUnit unit{arguments, number / z_.heads, number % z_.heads, w};
+      const WorkUnit unit{arguments, number / z_.heads, number % z_.heads,
+                          parts_.In(arguments.workspace)};
       for (int64_t i = 0; i < z_.queries; ++i) RunRow(unit, i);
     });
   }
@@ -46,18 +42,17 @@ class Weights {
   }
 
   Dimensions z_;
-  WorkspaceLayout call_, thread_;
+  WorkspaceParts parts_;
   ScoreProducts scores_;
-  size_t log_sum_exp_ = 0, row_ = 0;
+  size_t log_sum_exp_, row_;
   bool accumulate_;
-  int threads_ = ThreadCount();
 };
 
 }  // namespace
 }  // namespace attention
 
 std::optional<BoundKernel> cpu_attention_weights(const OpCall& call) {
-  return attention::BindPass<attention::Weights>(call);
+  return attention::BindPass<attention::Weights>("attention_weights", call);
 }
 
 }  // namespace syntra

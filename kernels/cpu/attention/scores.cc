@@ -7,8 +7,7 @@
 namespace syntra::attention {
 
 ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs,
-                             const QueryBlocks& blocks, WorkspaceLayout& call,
-                             WorkspaceLayout& thread)
+                             const QueryBlocks& blocks, WorkspaceParts& parts)
     : z_(z), dtype_(inputs[kValue].dtype), blocks_(blocks) {
   for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
   for (const Input i : {kQuery, kKey, kValue, kU, kA, kB}) {
@@ -24,40 +23,41 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
                         has(kA) ? z_.a_size * z_.b_size : kNone});
     if (extent_ == kNone) extent_ = 0;
   }
+  if (blocks_.AreRuns()) runs_ = parts.thread.Place(blocks_.most_runs() * sizeof(RowRun));
+  row_scratch_ = parts.thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
+  if (has(kU) && by_position_) {
+    position_scores_ = parts.thread.PlaceFloats(blocks_.MostRows() * extent_);
+  }
+}
+
+void ScoreProducts::BindProducts(std::span<const TensorType> inputs, WorkspaceParts& parts) {
   const int64_t most_rows = blocks_.MostRows();
   const size_t element = SizeOf(dtype_);
-  if (blocks_.AreRuns()) runs_ = thread.Place(blocks_.most_runs() * sizeof(RowRun));
-  row_scratch_ = thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
   if (has(kQuery)) {
-    query_ = thread.Place(most_rows * z_.head_size * element);
-    key_ = thread.Place(blocks_.GatheredKeys() * z_.head_size * element);
+    query_ = parts.thread.Place(most_rows * z_.head_size * element);
+    key_ = parts.thread.Place(blocks_.GatheredKeys() * z_.head_size * element);
   }
   if (has(kU)) {
-    u_ = thread.Place(most_rows * z_.features * element);
-    if (by_position_) position_scores_ = thread.PlaceFloats(most_rows * extent_);
+    u_ = parts.thread.Place(most_rows * z_.features * element);
     if (dtype_ == DType::kBF16) {
-      rounded_positions_ = call.Place(inputs[kPositions].shape.size() * element);
+      rounded_positions_ = parts.call.Place(inputs[kPositions].shape.size() * element);
     }
   }
   for (const QueryBlock& shape : blocks_.Shapes()) {
     if (has(kQuery)) {
-      dot_.emplace_back(GemmProblem{.m = shape.rows,
-                                    .n = shape.keys,
-                                    .k = z_.head_size,
-                                    .transpose_b = true,
-                                    .ab = dtype_},
-                        GemmThreads::kCaller);
-      product_bytes_ = std::max(product_bytes_, dot_.back().workspace_bytes());
+      dot_.push_back(parts.Bind({.m = shape.rows,
+                                 .n = shape.keys,
+                                 .k = z_.head_size,
+                                 .transpose_b = true,
+                                 .ab = dtype_}));
     }
     if (has(kU)) {
-      feature_.emplace_back(GemmProblem{.m = shape.rows,
-                                        .n = by_position_ ? extent_ : shape.keys,
-                                        .k = z_.features,
-                                        .b_stride = z_.position_extent,
-                                        .ab = dtype_,
-                                        .accumulate = !by_position_ && has(kQuery)},
-                            GemmThreads::kCaller);
-      product_bytes_ = std::max(product_bytes_, feature_.back().workspace_bytes());
+      feature_.push_back(parts.Bind({.m = shape.rows,
+                                     .n = by_position_ ? extent_ : shape.keys,
+                                     .k = z_.features,
+                                     .b_stride = z_.position_extent,
+                                     .ab = dtype_,
+                                     .accumulate = !by_position_ && has(kQuery)}));
     }
   }
 }

@@ -4,11 +4,14 @@
 // because products with dense rows are 10 % faster than with strided ones.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/error.h"
+#include "core/thread.h"
 #include "kernels/attention_call.h"
 #include "kernels/bound_kernel.h"
 #include "kernels/cpu/attention/blocks.h"
@@ -52,6 +55,30 @@ struct Workspace {
   std::byte* products;  // for Gemm::Run
 };
 
+// The parts of a kernel's workspace: the call's, and those that each thread has.
+class WorkspaceParts {
+ public:
+  WorkspaceLayout call, thread;
+
+  // Binds a product that any thread may run, with its Workspace::products.
+  Gemm Bind(const GemmProblem& problem) {
+    Gemm gemm(problem, GemmThreads::kCaller);
+    product_bytes_ = std::max(product_bytes_, AlignUp(gemm.workspace_bytes()));
+    return gemm;
+  }
+  size_t bytes(int threads) const { return call.bytes() + threads * thread_bytes(); }
+  // That of the calling thread in the workspace at `base`.
+  Workspace In(std::byte* base) const {
+    std::byte* own = base + call.bytes() + ThreadIndex() * thread_bytes();
+    return {base, own, own + thread.bytes()};
+  }
+
+ private:
+  size_t thread_bytes() const { return thread.bytes() + product_bytes_; }
+
+  size_t product_bytes_ = 0;
+};
+
 // A unit of work: head h of example b of a call, on the calling thread.
 struct WorkUnit {
   const KernelArguments& arguments;
@@ -61,9 +88,11 @@ struct WorkUnit {
 
 class ScoreProducts {
  public:
-  // Adds its parts to the layouts of the call's and of each thread's workspace.
+  // Both add what they need to the parts of the workspace.
   ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs, const QueryBlocks& blocks,
-                WorkspaceLayout& call, WorkspaceLayout& thread);
+                WorkspaceParts& parts);
+  // For all that FillFew does without: RoundPositions, GatherKeys, Fill and the gathered operands.
+  void BindProducts(std::span<const TensorType> inputs, WorkspaceParts& parts);
 
   // Rounds the table of positions to bf16 if needed. Call it once per call, before any tile.
   void RoundPositions(const Inputs& inputs, const Workspace& workspace) const;
@@ -92,7 +121,6 @@ class ScoreProducts {
   // The positions [F, N] of the head, in the type of the activations.
   const std::byte* positions(const WorkUnit& unit) const;
   int64_t extent() const { return extent_; }
-  size_t product_bytes() const { return product_bytes_; }
   bool has(Input input) const { return present_[input]; }
   // The layout of an activation: query, key, value, u, a or b.
   const HeadLayout& layout(Input input) const { return layouts_[input]; }
@@ -111,7 +139,6 @@ class ScoreProducts {
   bool by_position_ = false;
   int64_t extent_ = 0;
   std::vector<Gemm> dot_, feature_;  // per shape
-  size_t product_bytes_ = 0;
   size_t query_ = 0, key_ = 0, u_ = 0, position_scores_ = 0, row_scratch_ = 0, runs_ = 0;
   size_t rounded_positions_ = 0;
 };
@@ -121,13 +148,16 @@ class ScoreProducts {
 int64_t FindWholeExamples(const Dimensions& z, const Inputs& inputs, uint8_t* whole,
                           int64_t* examples);
 
-// A kernel that runs a Pass, which is made from the call.
+// The kernel of an op that runs a Pass, which is made from the call.
 template <typename Pass>
-BoundKernel BindPass(const OpCall& call) {
+BoundKernel BindPass(const char* op, const OpCall& call) {
   auto pass = std::make_shared<Pass>(call);
-  return {.run = [pass](const KernelArguments& arguments) { pass->Run(arguments); },
-          .workspace_bytes = pass->workspace_bytes(),
-          .accumulates = true};
+  const int threads = ThreadCount();
+  const auto run = [=](const KernelArguments& arguments) {
+    SYNTRA_CHECK(ThreadCount() <= threads, "{} was bound for {} threads", op, threads);
+    pass->Run(arguments);
+  };
+  return {.run = run, .workspace_bytes = pass->parts().bytes(threads), .accumulates = true};
 }
 
 }  // namespace syntra::attention

@@ -22,7 +22,6 @@ class SharedProbabilities {
   // Computes one block of one head. Call it for all blocks of all heads, in any order.
   // The unit's example does not matter.
   void ComputeBlock(const WorkUnit& unit, const ScoreProducts& scores, int64_t block) const;
-  int64_t block_count() const { return static_cast<int64_t>(blocks_.size()); }
 
   // The block's probabilities [rows, keys], in the operand type of products and in f32.
   const void* operand(int64_t h, int64_t block, const Workspace& w) const;
