@@ -139,20 +139,15 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
-  kernel.run = [=, accumulate_y = Accumulates(call, kY),
-                accumulate_log_sum_exp =
-                    Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
+  kernel.run = [=](const KernelArguments& arguments) {
     WithActivation(dtype, [&](auto type) {
       using T = decltype(type);
-      Forward<T> forward{Terms<T>::Of(z, arguments), syntra::Output<T>(arguments, kY),
-                         syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
-                         accumulate_log_sum_exp};
-      forward.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
+      auto forward = Forward<T>::Of(call, z, arguments);
       if (shared) {
-        const SharedScores<T> scores =
-            shared->Run(arguments, forward.terms, {forward.log_sum_exp, accumulate_log_sum_exp});
+        const SharedScores<T> scores = shared->Run(
+            arguments, forward.terms, {forward.log_sum_exp, forward.accumulate_log_sum_exp});
         if (forward.y != nullptr) {
-          MixValues(arguments, scores, {forward.terms.value, forward.y, accumulate_y});
+          MixValues(arguments, scores, {forward.terms.value, forward.y, forward.accumulate_y});
         }
         if (!shared->may_leave()) return;
         forward.terms.examples = scores.left;

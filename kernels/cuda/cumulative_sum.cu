@@ -42,15 +42,9 @@ struct SumRow {
     for (int64_t first = 0; first < length; first += kWarp) {
       const int64_t n = first + LaneIndex();
       const int64_t i = row * length + (reverse ? length - 1 - n : n);
-      const float value = n < length ? ToFloat(x[i]) : 0.0f;
-      float sum = value;
-      for (int distance = 1; distance < kWarp; distance *= 2) {
-        const float other = ShuffleFrom(sum, (LaneIndex() - distance + kWarp) % kWarp);
-        if (LaneIndex() >= distance) sum += other;
-      }
-      const float previous = ShuffleFrom(sum, (LaneIndex() + kWarp - 1) % kWarp);
-      const float others = exclusive ? (LaneIndex() == 0 ? 0.0f : previous) : sum;
-      if (n < length) StoreResult(before + others, y + i, accumulate);
+      const float sum = SumToLane(n < length ? ToFloat(x[i]) : 0.0f);
+      const float previous = ValueBefore(sum, 1);
+      if (n < length) StoreResult(before + (exclusive ? previous : sum), y + i, accumulate);
       before += ShuffleFrom(sum, kWarp - 1);
     }
   }

@@ -174,6 +174,18 @@ __device__ __forceinline__ float WarpMax(float value) {
   return value;
 }
 
+// The value of the lane `distance` before this one, or 0 if there is none.
+__device__ __forceinline__ float ValueBefore(float value, int distance) {
+  const float before = ShuffleFrom(value, LaneIndex() >= distance ? LaneIndex() - distance : 0);
+  return LaneIndex() >= distance ? before : 0.0f;
+}
+
+// The sum of the values of this lane and the lanes before it.
+__device__ __forceinline__ float SumToLane(float value) {
+  for (int distance = 1; distance < kWarp; distance *= 2) value += ValueBefore(value, distance);
+  return value;
+}
+
 // The sum over the threads of a block, in a fixed order. Every thread gets the result. `scratch` is
 // shared memory with a value for each warp. There must be a barrier between two uses of it.
 template <typename T>

@@ -2,7 +2,7 @@
 #include "kernels/cuda/attention/decode_step.h"
 
 #include "base/divide.h"
-#include "kernels/cuda/attention/terms.h"
+#include "kernels/cuda/attention/forward.h"
 #include "kernels/cuda/launch.h"
 
 namespace syntra::attention {
@@ -22,14 +22,6 @@ constexpr int64_t kMostKeys = 8192;
 struct DecodeStorage {
   alignas(16) float sums[kDecodeThreads][kEight];
   float of_warp[kDecodeThreads / kWarp];
-};
-
-template <typename T>
-struct DecodeStep {
-  Terms<T> terms;
-  T* y;
-  float* log_sum_exp;
-  bool accumulate_y, accumulate_log_sum_exp;
 };
 
 __device__ float BlockMax(float value, float* scratch) {
@@ -128,7 +120,7 @@ __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, int64
 
 // y = sum_j weights_j value_j / sum. Each thread sums eight columns over every `parts`-th key.
 template <typename T>
-__device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, int64_t keys,
+__device__ void MixValues(const Forward<T>& call, int64_t b, int64_t h, int64_t keys,
                           const float* weights, float inverse_sum, DecodeStorage& shared) {
   const Terms<T>& terms = call.terms;
   const int groups = static_cast<int>(DivideUp(terms.head_size, kEight));
@@ -170,7 +162,7 @@ __device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, int64
 
 // One block per (example, head).
 template <typename T>
-__global__ void __launch_bounds__(kDecodeThreads) DecodeStepKernel(DecodeStep<T> call) {
+__global__ void __launch_bounds__(kDecodeThreads) DecodeStepKernel(Forward<T> call) {
   auto& shared = Shared<DecodeStorage>();
   auto* scores = reinterpret_cast<float*>(SharedBytes() + sizeof(DecodeStorage));
   const Terms<T>& terms = call.terms;
@@ -205,18 +197,12 @@ bool IsDecodeStep(const Dimensions& z) {
 BoundKernel BindDecodeStep(const OpCall& call, const Dimensions& z) {
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [z, dtype = call.inputs[kValue].dtype, accumulate_y = Accumulates(call, kY),
-                accumulate_log_sum_exp =
-                    Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
-    WithActivation(dtype, [&](auto type) {
+  kernel.run = [call, z](const KernelArguments& arguments) {
+    WithActivation(call.inputs[kValue].dtype, [&](auto type) {
       using T = decltype(type);
-      DecodeStep<T> step{Terms<T>::Of(z, arguments), syntra::Output<T>(arguments, kY),
-                         syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
-                         accumulate_log_sum_exp};
-      step.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
       Launch(arguments,
              {z.batch * z.heads, kDecodeThreads, sizeof(DecodeStorage) + z.keys * sizeof(float)},
-             DecodeStepKernel<T>, step);
+             DecodeStepKernel<T>, Forward<T>::Of(call, z, arguments));
     });
   };
   return kernel;

@@ -15,6 +15,17 @@ struct Forward {
   float* log_sum_exp;  // null: not needed
   bool accumulate_y, accumulate_log_sum_exp;
   T* starts = nullptr;  // memory for tiles that Hopper GPUs load (score_starts.h)
+
+  // `z`: the call's dimensions.
+  static Forward Of(const OpCall& call, const Dimensions& z, const KernelArguments& arguments) {
+    Forward forward{.terms = Terms<T>::Of(z, arguments),
+                    .y = syntra::Output<T>(arguments, kY),
+                    .log_sum_exp = syntra::Output<float>(arguments, kLogSumExp),
+                    .accumulate_y = Accumulates(call, kY),
+                    .accumulate_log_sum_exp = Accumulates(call, kLogSumExp)};
+    forward.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
+    return forward;
+  }
 };
 
 // A lane's state of the softmax of a row.

@@ -54,18 +54,6 @@ struct ExponentialsStorage {
   float sums[kRows][kChunk];  // prefix sums of the row
 };
 
-// The value of the lane `distance` before this one, or 0 if there is none.
-__device__ float ValueBefore(float value, int distance) {
-  const float before = ShuffleFrom(value, LaneIndex() >= distance ? LaneIndex() - distance : 0);
-  return LaneIndex() >= distance ? before : 0.0f;
-}
-
-// The sum of the values of this lane and the lanes before it.
-__device__ float SumToLane(float value) {
-  for (int distance = 1; distance < kWarp; distance *= 2) value += ValueBefore(value, distance);
-  return value;
-}
-
 // Eight scores of row i, of which keys before `end` are allowed, the others -infinity. All loads
 // wait for memory together.
 template <typename T>
