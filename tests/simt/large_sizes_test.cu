@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that int cannot count: kernels refuse them, or leave them to others, before anything runs.
+// Sizes that int cannot count, or that do not fit into shared memory: kernels refuse them, or leave
+// them to others, before anything runs.
 // Operands of more than 2^31 elements: a kernel finds its own among them.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -59,6 +60,51 @@ TEST(AttentionGrad, RefusesMoreRowsThanIntCanCount) {
   EXPECT_TRUE(binds(64, 65536, 256));
   EXPECT_FALSE(binds(1, kTooMany / 256, 256));
   EXPECT_FALSE(binds(kTooMany / 64 / 4, 256, 64));
+}
+
+// The most units of u, beside queries, a table and a bias, with which a call and its gradient have
+// kernels; -1 if they have none at all.
+int64_t MostUnits(int64_t head_size, DType dtype) {
+  const auto binds = [&](int64_t units) {
+    std::vector<TensorType> inputs(kInputCount, {DType::kNone, {}});
+    inputs[kQuery] = inputs[kKey] = inputs[kValue] = {dtype, {2, 64, head_size}};
+    inputs[kTable] = {DType::kF32, {1, 64, 64}};
+    inputs[kBias] = {DType::kF32, {1, 127}};
+    if (units > 0) {
+      inputs[kU] = {dtype, {2, 64, units}};
+      inputs[kPositions] = {DType::kF32, {units, 64}};
+    }
+    if (!Binds("attention", AttributesOf(1, {}), inputs)) return false;
+    inputs.resize(kGradientInputCount);
+    inputs[kGivenY] = inputs[kGivenDY] = inputs[kValue];
+    inputs[kGivenLogSumExp] = {DType::kF32, {2, 1, 64}};
+    return Binds("attention_grad", AttributesOf(1, {}), inputs);
+  };
+  int64_t units = -1;
+  for (int64_t more = 0; binds(more); more += 64) units = more;
+  return units;
+}
+
+// The table in kernels/cuda/attention/README.md.
+TEST(Attention, HasRoomForSoManyUnits) {
+  struct Row {
+    size_t shared_bytes;
+    std::vector<int64_t> most;  // heads of 64 in f32 and bf16, heads of 128 in both
+  };
+  const size_t before = simt::MostSharedBytes();
+  for (const auto& [shared_bytes, most] :
+       {Row{227 << 10, {384, 448, 256, 448}}, Row{163 << 10, {192, 256, 64, 256}},
+        Row{99 << 10, {64, 128, -1, 0}}}) {
+    simt::SetMostSharedBytes(shared_bytes);
+    std::vector<int64_t> found;
+    for (const int64_t head_size : {64, 128}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        found.push_back(MostUnits(head_size, dtype));
+      }
+    }
+    EXPECT_EQ(found, most) << shared_bytes << " bytes of shared memory";
+  }
+  simt::SetMostSharedBytes(before);
 }
 
 TEST(EmbeddingGrad, RefusesMorePositionsThanIntCanCount) {
