@@ -504,5 +504,19 @@ TEST(Attention, BFloat16IsAtMostTwiceAsFarFromTheTruthAsNaiveCode) {
   check(found.gradients[kKey], naive.d_key, p.gradients[kKey], "key");
 }
 
+// A step of decoding multiplies keys and values where they are, so a thread has no copy of them.
+TEST(Attention, OneQueryCopiesNoKeys) {
+  OpCase step = SimpleCase(DType::kF32, 1, 5000, 1, 64, true);
+  step.inputs[kQuery].shape = {1, 1, 64};
+  step.inputs[kQueryStart] = {DType::kI32, {1}};
+  for (const char* name : {"attention", "attention_weights"}) {
+    const Op& op = GetOp(name);
+    OpCall call{step.attributes, step.inputs, op.infer(step.attributes, step.inputs), {}};
+    call.accumulate.assign(call.outputs.size(), false);
+    EXPECT_LT(BindCpuKernel(op, call)->workspace_bytes, ThreadCount() * step.inputs[kKey].bytes())
+        << name;
+  }
+}
+
 }  // namespace
 }  // namespace syntra
