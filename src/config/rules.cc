@@ -57,14 +57,14 @@ std::string PatternFault(const std::string& pattern) {
   if (!IsPattern(pattern)) {
     std::string fault = ReadFault(pattern);
     if (fault == kIsDirectory) fault += "; add /* to name all files in it";
-    return fault.empty() ? "" : fmt::format("cannot read {}: {}", Quoted(pattern), fault);
+    return fault.empty() ? "" : fmt::format("cannot read \"{}\": {}", Printable(pattern), fault);
   }
   glob_t found = {};
   const bool any = glob(pattern.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
   globfree(&found);
   if (any) return "";
   const bool has_set = pattern.find('[') != std::string::npos;
-  return fmt::format("no file matches {}{}", Quoted(pattern),
+  return fmt::format("no file matches \"{}\"{}", Printable(pattern),
                      has_set ? "; [ begins a set of characters, write [[] for itself" : "");
 }
 
@@ -76,7 +76,7 @@ std::string FileFault(const Rule& rule, const std::string& text) {
   if (rule.existing_pattern()) {
     fault = PatternFault(text);
   } else if (const std::string reason = ReadFault(text); !reason.empty()) {
-    fault = fmt::format("cannot read {}: {}", Quoted(text), reason);
+    fault = fmt::format("cannot read \"{}\": {}", Printable(text), reason);
   }
   std::error_code code;
   if (fault.empty() || text.front() == '/') return fault;
