@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "config/layer.h"
 #include "config/scalar.h"
+#include "configs/schema/defaults.h"
 #include "model/architecture.h"
 
 namespace syntra {
@@ -32,34 +33,6 @@ void ForEachField(const Message& message, Visit visit) {
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     visit(message.GetDescriptor()->field(i));
   }
-}
-
-bool EqualsDefault(const Message& message, const FieldDescriptor* field) {
-  const std::unique_ptr<Message> unset(message.New());
-  return ScalarToText(message, field) == ScalarToText(*unset, field);
-}
-
-// Removes fields that hold their default and messages that then say nothing. The member of a oneof
-// stays: that it is set is what it says.
-void RemoveDefaults(Message* message) {
-  const Reflection& reflection = *message->GetReflection();
-  ForEachField(*message, [&](const FieldDescriptor* field) {
-    if (field->is_repeated()) {
-      for (int k = 0; field->message_type() && k < reflection.FieldSize(*message, field); ++k) {
-        RemoveDefaults(reflection.MutableRepeatedMessage(message, field, k));
-      }
-    } else if (!reflection.HasField(*message, field)) {
-      return;
-    } else if (field->message_type()) {
-      Message* inner = reflection.MutableMessage(message, field);
-      RemoveDefaults(inner);
-      if (inner->ByteSizeLong() == 0 && !field->containing_oneof()) {
-        reflection.ClearField(message, field);
-      }
-    } else if (EqualsDefault(*message, field)) {
-      reflection.ClearField(message, field);
-    }
-  });
 }
 
 void SetToDefault(Message* message, const FieldDescriptor* field) {

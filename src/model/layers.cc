@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "configs/schema/defaults.h"
 #include "mixers/relative_bias.h"
 #include "model/architecture.h"
 #include "model/positions.h"
@@ -42,9 +43,20 @@ LayerGroup GroupOf(const ModelConfig& model, Side side, const LayerConfig& layer
           .recurrence_path = FieldPath(path, "recurrence")};
 }
 
+// Equal for messages that say the same, whichever of their defaults they write out.
+template <typename Message>
+std::string MeaningOf(Message message) {
+  RemoveDefaults(&message);
+  return message.SerializeAsString();
+}
+
 bool IsAlike(const LayerGroup& a, const LayerGroup& b) {
-  return a.mixer.SerializeAsString() == b.mixer.SerializeAsString() &&
-         a.feed_forward.SerializeAsString() == b.feed_forward.SerializeAsString();
+  const auto mixing = [](MixerConfig mixer) {
+    MutableAttention(&mixer);  // what a mixer is that names no kind
+    return MeaningOf(mixer);
+  };
+  return mixing(a.mixer) == mixing(b.mixer) &&
+         MeaningOf(a.feed_forward) == MeaningOf(b.feed_forward);
 }
 
 void CheckNamesItsKind(const MixerConfig& mixer, const FieldReport& at) {
@@ -225,8 +237,7 @@ ModelConfig ShortForm(const ModelConfig& model) {
       return group.weights.empty() && !group.recurrence && IsAlike(group, groups[0]);
     });
   };
-  const bool one_network =
-      encoder[0].feed_forward.SerializeAsString() == decoder[0].feed_forward.SerializeAsString();
+  const bool one_network = MeaningOf(encoder[0].feed_forward) == MeaningOf(decoder[0].feed_forward);
   if (!uniform(encoder) || !uniform(decoder) || !one_network) return model;
   ModelConfig alike = model;
   alike.set_encoder_layers(static_cast<int>(LayerCount(model, Side::kEncoder)));

@@ -194,6 +194,13 @@ TEST(Combinations, Layers) {
   const std::pair<std::string, const char*> cases[] = {
       {encoder("layers { repeat: 5 } layers { mixer { attention {} } }"), ""},
       {encoder("layers { weights: 'a' } layers {} layers { weights: 'a' }"), ""},
+      {encoder("layers { weights: 'a' mixer { attention { heads: 8 } } } "
+               "layers { weights: 'a' feed_forward { width: 2048 } }"),
+       ""},
+      {encoder("layers { weights: 'a' mixer { fourier {} } } "
+               "layers { weights: 'a' mixer { attention {} } }") +
+           " data { pack: false }",
+       "model.encoder.layers[1].weights: layers of the weights \"a\" must be alike"},
       {encoder("layers {} layers { " + random + " }"),
        "model.encoder.layers[1].mixer.attention.term[0].random.max_length 113 is shorter than "
        "data.input_length 512; make it at least 512"},
