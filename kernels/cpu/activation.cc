@@ -45,8 +45,29 @@ HWY_INLINE Lanes Log(Lanes x) {
   return Lanes(hn::IfThenElse(has_log, hn::Log(d, x.vector), hn::Set(d, NAN)));
 }
 HWY_INLINE Lanes Tanh(Lanes x) { return Lanes(hn::Tanh(FloatTag(), x.vector)); }
-HWY_INLINE Lanes Sin(Lanes x) { return Lanes(hn::Sin(FloatTag(), x.vector)); }
-HWY_INLINE Lanes Cos(Lanes x) { return Lanes(hn::Cos(FloatTag(), x.vector)); }
+
+// Highway's sine and cosine are for |x| up to 39000; those of the largest numbers are infinite.
+// Gives `near`, with exact(x) in the lanes beyond, which are rare. Only there: no result may depend
+// on the other numbers of its vector.
+template <float exact(float)>
+HWY_INLINE Lanes WithFarLanes(Lanes x, FloatVector near) {
+  const FloatTag d;
+  constexpr float kLargest = 39000.0f;
+  if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Abs(x.vector), hn::Set(d, kLargest))))) {
+    return Lanes(near);
+  }
+  float numbers[hn::MaxLanes(d)], results[hn::MaxLanes(d)];
+  hn::StoreU(x.vector, d, numbers);
+  hn::StoreU(near, d, results);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) {
+    if (std::abs(numbers[i]) > kLargest) results[i] = exact(numbers[i]);
+  }
+  return Lanes(hn::LoadU(d, results));
+}
+
+// The error is below 1.5e-7, however large x is.
+HWY_INLINE Lanes Sin(Lanes x) { return WithFarLanes<std::sin>(x, hn::Sin(FloatTag(), x.vector)); }
+HWY_INLINE Lanes Cos(Lanes x) { return WithFarLanes<std::cos>(x, hn::Cos(FloatTag(), x.vector)); }
 HWY_INLINE Lanes Sqrt(Lanes x) { return Lanes(hn::Sqrt(x.vector)); }
 
 // Abramowitz and Stegun, equation 7.1.26; the error is below 1.5e-7.

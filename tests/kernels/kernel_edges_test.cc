@@ -229,6 +229,41 @@ std::vector<float> NumbersOf(Operands& operands, int i, DType dtype) {
   return numbers;
 }
 
+// Angles of any size, each among those that are near zero, as most are in practice.
+TEST(Activation, SineIsRightForAnglesOfAnySize) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> angles(77);
+  for (size_t i = 0; i < angles.size(); ++i) angles[i] = NumberAt(static_cast<int64_t>(i));
+  const float large[] = {38999.0f, 39001.0f,  1e5f,       -1e5f, 1e8f, 1e30f,
+                         -1e30f,   kInfinity, -kInfinity, kNaN,  3e38f};
+  for (size_t i = 0; i < std::size(large); ++i) angles[7 * i] = large[i];
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const TensorType type{dtype, {std::ssize(angles)}};
+    Operands inputs({type, type});
+    for (size_t i = 0; i < angles.size(); ++i) {
+      if (dtype == DType::kF32) inputs.As<float>(0)[i] = angles[i];
+      if (dtype == DType::kBF16) inputs.As<BFloat16>(0)[i] = ToBFloat16(angles[i]);
+    }
+    if (dtype == DType::kF32) std::ranges::fill(inputs.As<float>(1), 1.0f);
+    if (dtype == DType::kBF16) std::ranges::fill(inputs.As<BFloat16>(1), ToBFloat16(1.0f));
+    const Attributes sine = {{"kind", std::string("sine")}};
+    Operands values = OutputsOf("activation", sine, {type}, inputs);
+    Operands slopes = OutputsOf("activation_grad", sine, {type, type}, inputs);
+    const std::vector<float> x = NumbersOf(inputs, 0, dtype), y = NumbersOf(values, 0, dtype),
+                             dx = NumbersOf(slopes, 0, dtype);
+    const auto expect_near = [&](float got, double want) {
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(got)
+                                   : std::abs(got - want) <= (dtype == DType::kF32 ? 3e-7 : 0x1p-8))
+          << got << ", not " << want;
+    };
+    for (size_t i = 0; i < x.size(); ++i) {
+      SCOPED_TRACE(fmt::format("{} {}", NameOf(dtype), x[i]));
+      expect_near(y[i], std::sin(static_cast<double>(x[i])));
+      expect_near(dx[i], std::cos(static_cast<double>(x[i])));
+    }
+  }
+}
+
 // The smallest product, one of an odd width, and one of as many tiles as Hopper GPUs have a kernel
 // of their own for.
 TEST(MatmulRelu, OfNanIsNan) {
