@@ -38,11 +38,13 @@ HWY_INLINE Lanes Exp(Lanes x) {
   const Lanes within = Where(x > Lanes(kLargest), Lanes(kLargest), x);
   return Where(x > Lanes(kLargest), Lanes(kInfinity), Lanes(FastExp(within.vector)));
 }
-// Highway's is a number for NaN and for negative numbers.
+// Highway's is finite whatever x is.
 HWY_INLINE Lanes Log(Lanes x) {
   const FloatTag d;
-  const auto has_log = hn::Ge(x.vector, hn::Zero(d));
-  return Lanes(hn::IfThenElse(has_log, hn::Log(d, x.vector), hn::Set(d, NAN)));
+  const Lanes zero(0.0), infinity(HUGE_VAL);
+  const Lanes of_positive = Where(infinity > x, Lanes(hn::Log(d, x.vector)), infinity);
+  const Lanes otherwise = Where(hn::Eq(x.vector, zero.vector), Lanes(-HUGE_VAL), Lanes(NAN));
+  return Where(x > zero, of_positive, otherwise);
 }
 HWY_INLINE Lanes Tanh(Lanes x) { return Lanes(hn::Tanh(FloatTag(), x.vector)); }
 

@@ -264,6 +264,32 @@ TEST(Activation, SineIsRightForAnglesOfAnySize) {
   }
 }
 
+TEST(Activation, LogarithmsOfTheSmallestAndTheLargest) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::pair<float, float> cases[] = {{0, -kInfinity},
+                                           {-0.0f, -kInfinity},
+                                           {1, 0},
+                                           {1e-45f, -103.27893f},
+                                           {3.4028235e38f, 88.72284f},
+                                           {kInfinity, kInfinity},
+                                           {-1, kNaN},
+                                           {-kInfinity, kNaN},
+                                           {kNaN, kNaN}};
+  const TensorType type{DType::kF32, {std::ssize(cases)}};
+  Operands inputs({type});
+  for (size_t i = 0; i < std::size(cases); ++i) inputs.As<float>(0)[i] = cases[i].first;
+  Operands outputs = OutputsOf("activation", {{"kind", std::string("log")}}, {type}, inputs);
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const auto [x, want] = cases[i];
+    const float got = outputs.As<float>(0)[i];
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got)) << x << ": " << got;
+    } else {
+      EXPECT_FLOAT_EQ(got, want) << x;
+    }
+  }
+}
+
 // The smallest product, one of an odd width, and one of as many tiles as Hopper GPUs have a kernel
 // of their own for.
 TEST(MatmulRelu, OfNanIsNan) {
