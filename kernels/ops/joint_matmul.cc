@@ -22,14 +22,15 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 std::vector<TensorType> InferGradient(const Attributes&, std::span<const TensorType> inputs) {
   const size_t matrices = JointMatrices(inputs);
-  std::vector<TensorType> outputs = {inputs[0]};
+  const TensorType& a = inputs[0];
+  std::vector<TensorType> outputs = {a};
   for (size_t i = 0; i < matrices; ++i) {
     const TensorType &b = inputs[1 + i], &dc = inputs[1 + matrices + i];
     outputs.push_back(dc.present() ? b : None());
     if (!dc.present()) continue;
-    SYNTRA_CHECK(dc.shape.rows() == inputs[0].shape.rows() && dc.shape[-1] == b.shape[-1],
-                 "joint_matmul_grad of {} and {} with {}", ToString(inputs[0]), ToString(b),
-                 ToString(dc));
+    SYNTRA_CHECK(HasKind(a, kActivation) && HasKind(b, kActivation) && HasKind(dc, kActivation) &&
+                     dc.shape.rows() == a.shape.rows() && dc.shape[-1] == b.shape[-1],
+                 "joint_matmul_grad of {} and {} with {}", ToString(a), ToString(b), ToString(dc));
   }
   return outputs;
 }

@@ -324,6 +324,9 @@ TEST(Reference, RefusesOperandsThatDoNotFit) {
   EXPECT_THROW(Call("multiply", {}, {Floats({2}, {1, 2}), Floats({3}, {1, 2, 3})}), Error);
   EXPECT_THROW(Call("affine", {}, {}), Error);
   EXPECT_THROW(Call("softmax", {}, {Integers({1}, {1})}), Error);
+  EXPECT_THROW(Call("joint_matmul_grad", {},
+                    {Integers({1, 1}, {1}), Floats({1, 1}, {1}), Floats({1, 1}, {1})}),
+               Error);
   EXPECT_THROW(Call("activation", {{"kind", "gelu"}}, {Floats({1}, {1})}), Error);
   EXPECT_THROW(Call("dropout", {{"rate", 0.5}, {"site", 0}, {"per_element", true}, {"group", 1}},
                     {Floats({1, 1, 1}, {1}), Absent()}),
