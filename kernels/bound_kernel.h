@@ -28,6 +28,10 @@ struct BoundKernel {
   bool accumulates = false;
 };
 
+// A call that is bound has inputs that Op::infer accepts (some may be bf16 copies, see
+// Backend::RoundsParameters) and outputs of the types that it gives, at least one of them present.
+// So kernels check only for what they do not serve.
+
 // nullopt if there is no CPU kernel for this call. The reference can run instead.
 std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call);
 

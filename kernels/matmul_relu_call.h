@@ -12,14 +12,13 @@ namespace syntra {
 
 // Binds a call with bind(call), which needs y. If nothing else needs y, it is in the workspace.
 template <typename Bind>
-std::optional<BoundKernel> BindMatmulRelu(OpCall call, const Bind& bind) {
+BoundKernel BindMatmulRelu(OpCall call, const Bind& bind) {
   if (call.outputs[0].present()) return bind(call);
   call.outputs[0] = GetOp("matmul").infer(call.attributes, call.inputs)[0];
-  std::optional<BoundKernel> kernel = bind(call);
-  if (!kernel) return std::nullopt;
-  const size_t place = AlignUp(kernel->workspace_bytes);
-  kernel->workspace_bytes = place + call.outputs[0].bytes();
-  kernel->run = [run = std::move(kernel->run), place](const KernelArguments& arguments) {
+  BoundKernel kernel = bind(call);
+  const size_t place = AlignUp(kernel.workspace_bytes);
+  kernel.workspace_bytes = place + call.outputs[0].bytes();
+  kernel.run = [run = std::move(kernel.run), place](const KernelArguments& arguments) {
     const std::array<void*, 2> outputs = {arguments.workspace + place, arguments.outputs[1]};
     KernelArguments inside = arguments;
     inside.outputs = outputs;

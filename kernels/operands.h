@@ -2,7 +2,6 @@
 // Helpers to bind a kernel: checks of operand types, and typed access to operands at run time.
 #pragma once
 
-#include <algorithm>
 #include <span>
 
 #include "kernels/bound_kernel.h"
@@ -11,16 +10,6 @@ namespace syntra {
 
 inline bool IsActivation(const TensorType& type) {
   return type.dtype == DType::kF32 || type.dtype == DType::kBF16;
-}
-inline bool IsF32(const TensorType& type) { return type.dtype == DType::kF32; }
-
-// Whether all operands that are there are f32 or bf16.
-inline bool AreActivations(const OpCall& call) {
-  const auto is_activation = [](const TensorType& type) {
-    return !type.present() || IsActivation(type);
-  };
-  return std::ranges::all_of(call.inputs, is_activation) &&
-         std::ranges::all_of(call.outputs, is_activation);
 }
 
 // The columns of matrices that lie side by side.

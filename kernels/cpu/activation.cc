@@ -135,7 +135,6 @@ HWY_EXPORT(Activation);
 HWY_EXPORT(ActivationGrad);
 
 std::optional<BoundKernel> cpu_activation(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [call](const KernelArguments& arguments) {
@@ -145,7 +144,6 @@ std::optional<BoundKernel> cpu_activation(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_activation_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [call](const KernelArguments& arguments) {

@@ -50,12 +50,6 @@ HWY_EXPORT(AdamwPass);
 HWY_EXPORT(AdamwParameterSquares);
 
 std::optional<BoundKernel> cpu_adamw(const OpCall& call) {
-  for (const TensorType& type : call.inputs) {
-    if (!IsF32(type)) return std::nullopt;
-  }
-  for (const TensorType& type : call.outputs) {
-    if (!IsF32(type)) return std::nullopt;
-  }
   const int64_t count = call.outputs[0].shape.size();
   const bool rms_scaled = call.attributes.Flag("rms_scaled");
   BoundKernel kernel;

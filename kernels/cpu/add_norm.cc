@@ -211,7 +211,6 @@ AddNormCall Describe(const OpCall& call, const TensorType& sum) {
 
 std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
   const TensorType& y = call.inputs[add_norm::kY];
-  if (!IsActivation(y)) return std::nullopt;
   AddNormCall described = Describe(call, y);
   described.epsilon = static_cast<float>(call.attributes.Number("epsilon"));
   BoundKernel kernel;
@@ -224,7 +223,6 @@ std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_add_norm_grad(const OpCall& call) {
   const TensorType& sum = call.inputs[add_norm_grad::kSum];
-  if (!IsActivation(sum)) return std::nullopt;
   AddNormCall described = Describe(call, sum);
   described.noise_offset =
       AlignUp(RowBlocks::Of(described.rows).count * described.width * sizeof(float));

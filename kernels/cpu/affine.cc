@@ -38,7 +38,6 @@ namespace syntra {
 HWY_EXPORT(Affine);
 
 std::optional<BoundKernel> cpu_affine(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [call](const KernelArguments& arguments) {

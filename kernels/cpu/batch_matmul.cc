@@ -7,7 +7,6 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/gemm_batch.h"
 #include "kernels/matmul_call.h"
-#include "kernels/operands.h"
 
 namespace syntra {
 namespace {
@@ -21,10 +20,6 @@ struct Batch {
 }  // namespace
 
 std::optional<BoundKernel> cpu_batch_matmul(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1]) ||
-      !IsActivation(call.outputs[0])) {
-    return std::nullopt;
-  }
   const MatmulCall matmul = MatmulCall::OfBatch(call);
   const GemmProblem& problem = matmul.problem;
   const size_t size = SizeOf(problem.ab);

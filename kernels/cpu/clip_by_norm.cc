@@ -10,7 +10,6 @@
 namespace syntra {
 
 std::optional<BoundKernel> cpu_clip_by_norm(const OpCall& call) {
-  if (!IsF32(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [limit = call.attributes.Number("clip_norm"),
                 count = call.inputs[0].shape.size()](const KernelArguments& arguments) {

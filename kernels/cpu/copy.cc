@@ -33,7 +33,6 @@ namespace syntra {
 HWY_EXPORT(Copy);
 
 std::optional<BoundKernel> cpu_copy(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsActivation(call.outputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [from = call.inputs[0].dtype, to = call.outputs[0].dtype,

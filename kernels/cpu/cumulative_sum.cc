@@ -62,7 +62,6 @@ namespace syntra {
 HWY_EXPORT(CumulativeSum);
 
 std::optional<BoundKernel> cpu_cumulative_sum(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [call](const KernelArguments& arguments) {

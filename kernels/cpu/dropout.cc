@@ -57,7 +57,6 @@ HWY_EXPORT(Dropout);
 
 std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;

@@ -76,7 +76,6 @@ void CheckIds(const int32_t* ids, int64_t count, int64_t vocabulary) {
 
 std::optional<BoundKernel> cpu_embedding(const OpCall& call) {
   const TensorType y = call.outputs[0];
-  if (!IsActivation(y) || !IsF32(call.inputs[1])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [y, vocabulary = call.inputs[1].shape[0],
@@ -89,7 +88,6 @@ std::optional<BoundKernel> cpu_embedding(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_embedding_grad(const OpCall& call) {
   const TensorType dy = call.inputs[1];
-  if (!IsActivation(dy) || !IsF32(call.outputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [dy, vocabulary = call.outputs[0].shape[0],

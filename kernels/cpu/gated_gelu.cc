@@ -41,7 +41,6 @@ HWY_EXPORT(GatedGelu);
 HWY_EXPORT(GatedGeluGrad);
 
 std::optional<BoundKernel> cpu_gated_gelu(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [call](const KernelArguments& arguments) {
@@ -51,7 +50,6 @@ std::optional<BoundKernel> cpu_gated_gelu(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_gated_gelu_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [call](const KernelArguments& arguments) {

@@ -92,14 +92,9 @@ void Sort(const GatherCall& call, const int32_t* rows, int32_t* first, int32_t* 
   first[0] = 0;
 }
 
-bool Fits(const OpCall& call) {
-  return IsActivation(call.inputs[0]) && call.outputs[0].dtype == call.inputs[0].dtype;
-}
-
 }  // namespace
 
 std::optional<BoundKernel> cpu_gather_rows(const OpCall& call) {
-  if (!Fits(call)) return std::nullopt;
   const GatherCall gather =
       GatherCall::Of(call.inputs[0], call.inputs[1], static_cast<int>(call.attributes.Int("axis")));
   BoundKernel kernel;
@@ -113,7 +108,6 @@ std::optional<BoundKernel> cpu_gather_rows(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_gather_rows_grad(const OpCall& call) {
-  if (!Fits(call)) return std::nullopt;
   const GatherCall gather = GatherCall::Of(call.outputs[0], call.inputs[1],
                                            static_cast<int>(call.attributes.Int("axis")));
   WorkspaceLayout layout;

@@ -117,14 +117,12 @@ BoundKernel BindSharedGrad(const OpCall& call, const HeadMatmulCall& e) {
 }  // namespace
 
 std::optional<BoundKernel> cpu_head_matmul(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
   const HeadMatmulCall e = HeadMatmulCall::Of(call);
   if (!e.shared) return BindPerHead(call, e);
   return SharedProduct(X(e), call.inputs[1], Y(e), false, false, Accumulates(call, 0));
 }
 
 std::optional<BoundKernel> cpu_head_matmul_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
   const HeadMatmulCall e = HeadMatmulCall::Of(call);
   if (!e.shared) return BindPerHeadGrad(call, e);
   return BindSharedGrad(call, e);

@@ -14,7 +14,7 @@ BoundKernel Bind(const std::vector<JointProduct>& products, PackedWeights* weigh
       products,
       [weights](OpCall call, const MatmulCall& matmul) {
         call.packed_weights = weights;
-        return *BindMatmul(call, matmul);
+        return BindMatmul(call, matmul);
       },
       [](const KernelArguments&, auto... copies) { RunCopies(copies...); });
 }
@@ -22,12 +22,10 @@ BoundKernel Bind(const std::vector<JointProduct>& products, PackedWeights* weigh
 }  // namespace
 
 std::optional<BoundKernel> cpu_joint_matmul(const OpCall& call) {
-  if (!AreActivations(call)) return std::nullopt;
   return Bind(ProductsOfJoint(call), call.packed_weights);
 }
 
 std::optional<BoundKernel> cpu_joint_matmul_grad(const OpCall& call) {
-  if (!AreActivations(call)) return std::nullopt;
   std::vector<JointProduct> products;
   if (call.outputs[0].present()) products.push_back(ProductOfInput(call));
   const size_t matrices = JointMatrices(call.inputs);

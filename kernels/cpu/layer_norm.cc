@@ -141,7 +141,6 @@ HWY_EXPORT(LayerNorm);
 HWY_EXPORT(LayerNormGrad);
 
 std::optional<BoundKernel> cpu_layer_norm(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [call](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(LayerNorm)(call, arguments);
@@ -151,7 +150,6 @@ std::optional<BoundKernel> cpu_layer_norm(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_layer_norm_grad(const OpCall& call) {
   const TensorType& x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = 2 * RowBlocks::Of(x.shape.rows()).count * x.shape[-1] * sizeof(float);

@@ -104,9 +104,7 @@ void ArgmaxPlan::Run(const KernelArguments& arguments) const {
 }  // namespace
 
 std::optional<BoundKernel> cpu_linear_argmax(const OpCall& call) {
-  const std::optional<Projection> projection = ProjectionOf(call);
-  if (!projection) return std::nullopt;
-  const auto plan = std::make_shared<const ArgmaxPlan>(*projection, call.packed_weights);
+  const auto plan = std::make_shared<const ArgmaxPlan>(ProjectionOf(call), call.packed_weights);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes;
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };

@@ -441,10 +441,8 @@ Loss LossOf(const OpCall& call) {
 }
 
 template <typename Plan, typename... Rest>
-std::optional<BoundKernel> BindPlan(const OpCall& call, const Rest&... rest) {
-  const std::optional<Projection> projection = ProjectionOf(call);
-  if (!projection) return std::nullopt;
-  const auto plan = std::make_shared<const Plan>(*projection, LossOf(call), rest...);
+BoundKernel BindPlan(const OpCall& call, const Rest&... rest) {
+  const auto plan = std::make_shared<const Plan>(ProjectionOf(call), LossOf(call), rest...);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };
@@ -464,8 +462,8 @@ std::optional<BoundKernel> cpu_linear_cross_entropy_grad(const OpCall& call) {
                       .accumulate_dembedding = Accumulates(call, 1),
                       .accumulate_loss = Accumulates(call, 2),
                       .accumulate_statistics = Accumulates(call, 3)};
-  std::optional<BoundKernel> kernel = BindPlan<CrossEntropyGrad>(call, wanted);
-  if (kernel) kernel->accumulates = true;
+  BoundKernel kernel = BindPlan<CrossEntropyGrad>(call, wanted);
+  kernel.accumulates = true;
   return kernel;
 }
 

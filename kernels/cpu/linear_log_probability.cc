@@ -96,10 +96,8 @@ void LogProbabilities::Run(const KernelArguments& arguments) const {
 }  // namespace
 
 std::optional<BoundKernel> cpu_linear_log_probability(const OpCall& call) {
-  const std::optional<Projection> projection = ProjectionOf(call);
-  if (!projection) return std::nullopt;
   const auto plan = std::make_shared<const LogProbabilities>(
-      *projection, call.attributes.Int("first"), call.packed_weights);
+      ProjectionOf(call), call.attributes.Int("first"), call.packed_weights);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };

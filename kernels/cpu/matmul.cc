@@ -25,12 +25,6 @@ namespace {
 // From this number of rows of A on, a packed B saves more time than packing costs.
 constexpr int64_t kPackingRows = 256;
 
-// Whether the operands of the product itself are activations; the call may have others.
-bool HasActivationOperands(const OpCall& call) {
-  return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]) &&
-         IsActivation(call.outputs[0]);
-}
-
 // Where an operand is, once it is in the form that the product wants.
 using Operand = std::function<const void*(const KernelArguments&)>;
 
@@ -213,12 +207,11 @@ std::optional<BoundKernel> BindTransposed(const OpCall& call, const GemmProblem&
   return kernel;
 }
 
-std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product) {
-  if (!HasActivationOperands(call)) return std::nullopt;
+BoundKernel BindMatmul(const OpCall& call, const MatmulCall& product) {
   if (product.problem.transpose_a) {
-    if (auto kernel = BindTransposed(call, product.problem, 1, 0)) return kernel;
+    if (auto kernel = BindTransposed(call, product.problem, 1, 0)) return *std::move(kernel);
   } else if (call.packed_weights) {
-    if (auto kernel = BindPackedOnce(call, product)) return kernel;
+    if (auto kernel = BindPackedOnce(call, product)) return *std::move(kernel);
   }
   if (product.problem.m >= kPackingRows) return BindPacked(call, product);
   return BindProduct(call, product);

@@ -8,8 +8,7 @@ namespace syntra {
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call);
 
-// nullopt if an operand is neither f32 nor bf16.
-std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product);
+BoundKernel BindMatmul(const OpCall& call, const MatmulCall& product);
 
 // Gradients of weights, the outputs from `first_c` on: c_i = a^T b_i, where a is the first input
 // and the b_i are those from `first_b` on. `problem`: of the first. nullopt if there is no kernel

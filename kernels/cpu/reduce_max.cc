@@ -61,7 +61,6 @@ HWY_EXPORT(ReduceMaxGrad);
 
 std::optional<BoundKernel> cpu_reduce_max(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [x](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(ReduceMax)(x, arguments);
@@ -71,7 +70,6 @@ std::optional<BoundKernel> cpu_reduce_max(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_reduce_max_grad(const OpCall& call) {
   const TensorType dx = call.outputs[0];
-  if (!IsActivation(dx)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [dx, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {

@@ -31,7 +31,6 @@ struct RelativeBias {
 }  // namespace
 
 std::optional<BoundKernel> cpu_relative_bias(const OpCall& call) {
-  if (!IsF32(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [shape = RelativeBias(call, call.inputs[0].shape, call.outputs[0].shape)](
@@ -51,7 +50,6 @@ std::optional<BoundKernel> cpu_relative_bias(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_relative_bias_grad(const OpCall& call) {
-  if (!IsF32(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
   const RelativeBias shape(call, call.outputs[0].shape, call.inputs[0].shape);
   BoundKernel kernel;
   kernel.accumulates = true;

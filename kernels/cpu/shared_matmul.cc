@@ -35,7 +35,6 @@ struct Gradient {
 }  // namespace
 
 std::optional<BoundKernel> cpu_shared_matmul(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
   const SharedMatmulCall e = SharedMatmulCall::Of(call);
   const size_t size = SizeOf(e.dtype);
   WorkspaceLayout layout;
@@ -59,7 +58,6 @@ std::optional<BoundKernel> cpu_shared_matmul(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_shared_matmul_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
   const SharedMatmulCall e = SharedMatmulCall::OfGrad(call);
   const size_t size = SizeOf(e.dtype);
   const ProductLoop groups{

@@ -76,7 +76,6 @@ HWY_EXPORT(SoftmaxGrad);
 
 std::optional<BoundKernel> cpu_softmax(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [x, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
@@ -87,7 +86,6 @@ std::optional<BoundKernel> cpu_softmax(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_softmax_grad(const OpCall& call) {
   const TensorType y = call.inputs[0];
-  if (!IsActivation(y)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [y, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {

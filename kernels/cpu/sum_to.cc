@@ -158,7 +158,6 @@ int64_t PartsOf(const SumPlan& plan) {
 }  // namespace
 
 std::optional<BoundKernel> cpu_sum_to(const OpCall& call) {
-  if (!AreActivations(call)) return std::nullopt;
   const TensorType &x = call.inputs[0], &factor = call.inputs[1], &y = call.outputs[0];
   if (y.shape.size() == x.shape.size()) {
     return BindStrided(StridedCall::Broadcast(call, StridedOp::kMultiply, x.shape));

@@ -9,7 +9,6 @@ namespace syntra {
 
 std::optional<BoundKernel> cpu_take_rows(const OpCall& call) {
   const TensorType cache = call.inputs[0];
-  if (call.outputs[0].dtype != cache.dtype) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [cache](const KernelArguments& arguments) {
     const int64_t examples = cache.shape[0];

@@ -7,7 +7,6 @@
 #include "base/divide.h"
 #include "core/buffer.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/operands.h"
 #include "kernels/packed_weights.h"
 
 namespace syntra {
@@ -34,11 +33,10 @@ int64_t BlockColumns(int64_t vocabulary) {
 
 }  // namespace
 
-std::optional<Projection> ProjectionOf(const OpCall& call) {
+Projection ProjectionOf(const OpCall& call) {
   const TensorType &hidden = call.inputs[0], &embedding = call.inputs[1];
-  if (!IsActivation(hidden) || !IsF32(embedding)) return std::nullopt;
-  return Projection{hidden.shape.rows(), hidden.shape[-1], embedding.shape[0], hidden.dtype,
-                    static_cast<float>(call.attributes.Number("scale"))};
+  return {hidden.shape.rows(), hidden.shape[-1], embedding.shape[0], hidden.dtype,
+          static_cast<float>(call.attributes.Number("scale"))};
 }
 
 VocabularyTiles::VocabularyTiles(const Projection& projection) : projection_(projection) {

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 
 #include "kernels/bound_kernel.h"
 #include "kernels/cpu/gemm.h"
@@ -23,9 +22,8 @@ struct Projection {
   float scale;
 };
 
-// The projection of a call whose first inputs are hidden and embedding. nullopt if no kernel
-// supports their types.
-std::optional<Projection> ProjectionOf(const OpCall& call);
+// The projection of a call whose first inputs are hidden and embedding.
+Projection ProjectionOf(const OpCall& call);
 
 struct LogitTile {
   int64_t first_token, rows, repeated;

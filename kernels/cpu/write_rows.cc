@@ -8,7 +8,6 @@ namespace syntra {
 
 std::optional<BoundKernel> cpu_write_rows(const OpCall& call) {
   const TensorType x = call.inputs[0], cache = call.outputs[0];
-  if (cache.dtype != x.dtype) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [x, cache](const KernelArguments& arguments) {
     const int64_t start = Input<int32_t>(arguments, 1)[0];

@@ -56,7 +56,6 @@ BoundKernel Bind(const OpCall& call, const Run& run) {
 }  // namespace
 
 std::optional<BoundKernel> cuda_activation(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   return Bind(call, [count = call.inputs[0].shape.size(), accumulate = Accumulates(call, 0)](
                         const KernelArguments& arguments, auto function, auto type) {
     using T = decltype(type);
@@ -67,7 +66,6 @@ std::optional<BoundKernel> cuda_activation(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cuda_activation_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
   return Bind(call, [count = call.inputs[0].shape.size(), accumulate = Accumulates(call, 0)](
                         const KernelArguments& arguments, auto function, auto type) {
     using T = decltype(type);

@@ -352,10 +352,7 @@ struct Bound {
 std::optional<BoundKernel> cuda_adafactor(std::span<const OpCall> calls) {
   WorkspaceLayout layout;
   std::vector<Bound> bound;
-  for (const OpCall& call : calls) {
-    if (!IsF32(call.inputs[0])) return std::nullopt;
-    bound.emplace_back(call, layout);
-  }
+  for (const OpCall& call : calls) bound.emplace_back(call, layout);
   BoundKernel kernel;
   kernel.workspace_bytes = layout.bytes();
   kernel.run = [bound, places = OperandPlaces(calls),

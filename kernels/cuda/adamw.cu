@@ -87,7 +87,6 @@ std::optional<BoundKernel> cuda_adamw(std::span<const OpCall> calls) {
   const Attributes& attributes = calls[0].attributes;
   std::vector<Tensor> tensors;
   for (const OpCall& call : calls) {
-    if (!IsF32(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
     if (call.attributes != attributes) return std::nullopt;
     tensors.push_back({.count = call.outputs[0].shape.size()});
   }

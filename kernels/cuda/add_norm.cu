@@ -291,7 +291,7 @@ void WithSplit(int64_t width, const Body& body) {
   return body(Split<BlockTeam, 2>());
 }
 
-bool IsServed(const TensorType& type) { return IsActivation(type) && type.shape[-1] <= kMostWidth; }
+bool IsServed(const TensorType& type) { return type.shape[-1] <= kMostWidth; }
 
 }  // namespace
 

@@ -27,7 +27,6 @@ struct Affine {
 
 std::optional<BoundKernel> cuda_affine(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [x, scale = static_cast<float>(call.attributes.Number("scale")),

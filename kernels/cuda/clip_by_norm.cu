@@ -21,7 +21,6 @@ __global__ void ClipKernel(const float* hyper, const float* sum_squares, const f
 }  // namespace
 
 std::optional<BoundKernel> cuda_clip_by_norm(const OpCall& call) {
-  if (!IsF32(call.inputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [limit = call.attributes.Number("clip_norm"),
                 count = call.inputs[0].shape.size()](const KernelArguments& arguments) {

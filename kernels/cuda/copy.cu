@@ -26,7 +26,6 @@ struct Copy {
 
 std::optional<BoundKernel> cuda_copy(const OpCall& call) {
   const TensorType x = call.inputs[0], y = call.outputs[0];
-  if (!IsActivation(x) || !IsActivation(y)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [x, y, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
@@ -44,6 +43,10 @@ std::optional<BoundKernel> cuda_copy(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cuda_reshape(const OpCall& call) { return cuda_copy(call); }
-std::optional<BoundKernel> cuda_store(const OpCall& call) { return cuda_copy(call); }
+
+std::optional<BoundKernel> cuda_store(const OpCall& call) {
+  if (!IsActivation(call.inputs[0])) return std::nullopt;
+  return cuda_copy(call);
+}
 
 }  // namespace syntra

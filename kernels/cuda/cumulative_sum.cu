@@ -54,7 +54,6 @@ struct SumRow {
 
 std::optional<BoundKernel> cuda_cumulative_sum(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   const auto axis = static_cast<int>(call.attributes.Int("axis"));
   const int64_t length = x.shape[axis], inner = DenseStrides(x.shape)[axis];
   const int64_t outer = x.shape.size() / (length * inner);

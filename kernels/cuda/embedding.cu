@@ -217,7 +217,6 @@ void Sort(const KernelArguments& arguments, const SortedPositions& sorted) {
 
 std::optional<BoundKernel> cuda_embedding(const OpCall& call) {
   const TensorType y = call.outputs[0];
-  if (!IsActivation(y) || !IsF32(call.inputs[1])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [y, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
@@ -233,7 +232,6 @@ std::optional<BoundKernel> cuda_embedding(const OpCall& call) {
 
 std::optional<BoundKernel> cuda_embedding_grad(const OpCall& call) {
   const TensorType dy = call.inputs[1];
-  if (!IsActivation(dy) || !IsF32(call.outputs[0])) return std::nullopt;
   SortedPositions shape = {};
   shape.positions = dy.shape.rows();
   shape.vocabulary = call.outputs[0].shape[0];

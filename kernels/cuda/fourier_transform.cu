@@ -184,7 +184,6 @@ std::optional<BoundKernel> cuda_fourier_transform(const OpCall& call) {
   const TensorType x = call.inputs[0];
   const int64_t batch = x.shape[0], length = x.shape[1], width = x.shape[2];
   const int64_t period = call.attributes.Int("period"), rows = std::min(length, period / 2 + 1);
-  if (!IsActivation(x)) return std::nullopt;
   for (const int64_t each : {period, width}) {
     if (Sequences::Of(each, nullptr).shared_bytes() > MostSharedBytes()) return std::nullopt;
   }

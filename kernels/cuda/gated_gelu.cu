@@ -29,22 +29,13 @@ BoundKernel BindUnmasked(const OpCall& call, const Make& make) {
   return kernel;
 }
 
-bool SameActivations(const OpCall& call) {
-  for (const TensorType& type : call.inputs) {
-    if (!IsActivation(type) || type.dtype != call.inputs[0].dtype) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<BoundKernel> cuda_gated_gelu(const OpCall& call) {
-  if (!SameActivations(call) || !call.outputs[0].present()) return std::nullopt;
   return BindUnmasked(call, ForwardOf(call));
 }
 
 std::optional<BoundKernel> cuda_gated_gelu_grad(const OpCall& call) {
-  if (!SameActivations(call)) return std::nullopt;
   return BindUnmasked(call, GradientOf(call));
 }
 

@@ -48,9 +48,8 @@ struct GatherRowsGrad {
 
 // Binds `Body` to a row of the output a thread. `whole` is the type of x or dx.
 template <template <typename> typename Body>
-std::optional<BoundKernel> Bind(const OpCall& call, const TensorType& whole) {
+BoundKernel Bind(const OpCall& call, const TensorType& whole) {
   const DType dtype = call.inputs[0].dtype;
-  if (!IsActivation(call.inputs[0]) || call.outputs[0].dtype != dtype) return std::nullopt;
   const GatherCall gather =
       GatherCall::Of(whole, call.inputs[1], static_cast<int>(call.attributes.Int("axis")));
   const int64_t rows = call.outputs[0].shape.size() / gather.width;

@@ -61,13 +61,11 @@ BoundKernel Bind(const OpCall& call, Gemm y, Gemm dx, Gemm dweight) {
 }  // namespace
 
 std::optional<BoundKernel> cuda_head_matmul(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
   const HeadMatmulCall e = HeadMatmulCall::Of(call);
   return Bind(call, Product(e, e.in, e.out, false, Accumulates(call, 0)), {}, {});
 }
 
 std::optional<BoundKernel> cuda_head_matmul_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
   const HeadMatmulCall e = HeadMatmulCall::Of(call);
   Gemm dx, dweight;
   if (call.outputs[0].present()) dx = Product(e, e.out, e.in, true, Accumulates(call, 0));

@@ -80,12 +80,10 @@ class MatrixGradients {
 }  // namespace
 
 std::optional<BoundKernel> cuda_joint_matmul(const OpCall& call) {
-  if (!AreActivations(call)) return std::nullopt;
   return Bind(ProductsOfJoint(call));
 }
 
 std::optional<BoundKernel> cuda_joint_matmul_grad(const OpCall& call) {
-  if (!AreActivations(call)) return std::nullopt;
   const std::span matrices = std::span(call.outputs).subspan(1);
   const bool together = call.inputs.back().pitch > 0;
   std::vector<JointProduct> products;

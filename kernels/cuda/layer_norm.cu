@@ -119,7 +119,6 @@ __global__ void ColumnPartsKernel(const T* x, const float* means, const float* i
 
 std::optional<BoundKernel> cuda_layer_norm(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [x, epsilon = static_cast<float>(call.attributes.Number("epsilon"))](
                    const KernelArguments& arguments) {
@@ -137,7 +136,6 @@ std::optional<BoundKernel> cuda_layer_norm(const OpCall& call) {
 
 std::optional<BoundKernel> cuda_layer_norm_grad(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   const int64_t rows = x.shape.rows(), width = x.shape[-1], parts = PartsOf(rows);
   BoundKernel kernel;
   kernel.accumulates = true;

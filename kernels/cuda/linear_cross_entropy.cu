@@ -271,8 +271,7 @@ class CrossEntropyGrad {
 };
 
 template <typename Plan>
-std::optional<BoundKernel> BindPlan(const OpCall& call) {
-  if (!LogitChunks::Serves(call)) return std::nullopt;
+BoundKernel BindPlan(const OpCall& call) {
   const auto plan = std::make_shared<const Plan>(call);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes();
@@ -287,8 +286,8 @@ std::optional<BoundKernel> cuda_linear_cross_entropy(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cuda_linear_cross_entropy_grad(const OpCall& call) {
-  std::optional<BoundKernel> kernel = BindPlan<CrossEntropyGrad>(call);
-  if (kernel) kernel->accumulates = true;
+  BoundKernel kernel = BindPlan<CrossEntropyGrad>(call);
+  kernel.accumulates = true;
   return kernel;
 }
 

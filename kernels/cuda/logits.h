@@ -5,7 +5,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 
 #include "base/divide.h"
 #include "kernels/converted.h"
@@ -51,10 +50,6 @@ struct LogitChunks {
   int64_t first(int64_t chunk) const { return chunk * rows; }
   int64_t size(int64_t chunk) const { return std::min(rows, tokens - first(chunk)); }
   size_t hidden_bytes(int64_t chunk) const { return first(chunk) * width * SizeOf(dtype); }
-
-  static bool Serves(const OpCall& call) {
-    return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]);
-  }
 };
 
 // A product for all chunks but the last, and one for the last.
@@ -133,8 +128,7 @@ class PassingLogits {
 
 // A kernel that needs the logits once: launch(arguments, chunk, vocabulary) for each chunk.
 template <typename LaunchChunk>
-std::optional<BoundKernel> BindToLogits(const OpCall& call, const LaunchChunk& launch) {
-  if (!LogitChunks::Serves(call)) return std::nullopt;
+BoundKernel BindToLogits(const OpCall& call, const LaunchChunk& launch) {
   WorkspaceLayout layout;
   const auto logits = std::make_shared<const PassingLogits>(call, layout);
   const size_t scratch = layout.Place(logits->scratch_bytes());

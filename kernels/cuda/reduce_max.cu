@@ -66,7 +66,6 @@ struct ReduceMaxGrad {
 
 std::optional<BoundKernel> cuda_reduce_max(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [x](const KernelArguments& arguments) {
     WithActivation(x.dtype, [&](auto type) {
@@ -81,7 +80,6 @@ std::optional<BoundKernel> cuda_reduce_max(const OpCall& call) {
 
 std::optional<BoundKernel> cuda_reduce_max_grad(const OpCall& call) {
   const TensorType dx = call.outputs[0];
-  if (!IsActivation(dx)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [dx, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {

@@ -41,7 +41,6 @@ int64_t ExamplesAtOnce(const SharedMatmulCall& e) {
 }  // namespace
 
 std::optional<BoundKernel> cuda_shared_matmul(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
   const SharedMatmulCall e = SharedMatmulCall::Of(call);
   const size_t size = SizeOf(e.dtype);
   WorkspaceLayout layout;
@@ -67,7 +66,6 @@ std::optional<BoundKernel> cuda_shared_matmul(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cuda_shared_matmul_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
   const SharedMatmulCall e = SharedMatmulCall::OfGrad(call);
   const size_t size = SizeOf(e.dtype);
   const int64_t step = ExamplesAtOnce(e), weights = e.to * e.from;

@@ -69,7 +69,6 @@ struct SoftmaxGrad {
 
 std::optional<BoundKernel> cuda_softmax(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [x, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
@@ -85,7 +84,6 @@ std::optional<BoundKernel> cuda_softmax(const OpCall& call) {
 
 std::optional<BoundKernel> cuda_softmax_grad(const OpCall& call) {
   const TensorType y = call.inputs[0];
-  if (!IsActivation(y)) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [y, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {

@@ -119,14 +119,12 @@ BoundKernel BindStrided(const StridedCall& call) {
 
 namespace {
 
-std::optional<BoundKernel> BindBroadcast(const OpCall& call, StridedOp op) {
-  if (!AreActivations(call)) return std::nullopt;
+BoundKernel BindBroadcast(const OpCall& call, StridedOp op) {
   return BindStrided(StridedCall::Broadcast(call, op, call.outputs[0].shape));
 }
 
 // The kernel of an op whose output is made of pieces.
-std::optional<BoundKernel> BindPieces(const OpCall& call, PiecesOfCall* pieces_of) {
-  if (!AreActivations(call)) return std::nullopt;
+BoundKernel BindPieces(const OpCall& call, PiecesOfCall* pieces_of) {
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [pieces = pieces_of(call)](const KernelArguments& arguments) {

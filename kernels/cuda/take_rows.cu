@@ -27,7 +27,6 @@ struct TakeRows {
 
 std::optional<BoundKernel> cuda_take_rows(const OpCall& call) {
   const TensorType x = call.inputs[0];
-  if (!IsActivation(x) || call.outputs[0].dtype != x.dtype) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [x](const KernelArguments& arguments) {
     WithActivation(x.dtype, [&](auto type) {

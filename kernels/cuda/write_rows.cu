@@ -27,7 +27,6 @@ struct WriteRows {
 
 std::optional<BoundKernel> cuda_write_rows(const OpCall& call) {
   const TensorType x = call.inputs[0], cache = call.outputs[0];
-  if (!IsActivation(x) || cache.dtype != x.dtype) return std::nullopt;
   BoundKernel kernel;
   kernel.run = [x, cache](const KernelArguments& arguments) {
     WithActivation(x.dtype, [&](auto type) {
