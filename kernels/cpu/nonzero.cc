@@ -2,6 +2,7 @@
 // nonzero: 1 where x is not 0, else 0.
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/grain.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -9,7 +10,6 @@ namespace syntra {
 std::optional<BoundKernel> cpu_nonzero(const OpCall& call) {
   BoundKernel kernel;
   kernel.run = [y = call.outputs[0]](const KernelArguments& arguments) {
-    constexpr int64_t kGrain = 16384;
     const auto* x = Input<int32_t>(arguments, 0);
     const auto fill = [&](auto* to, auto one) {
       ParallelFor(y.shape.size(), kGrain, [=](int64_t begin, int64_t end) {

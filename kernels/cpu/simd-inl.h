@@ -14,6 +14,7 @@
 #include "core/thread.h"
 #include "hwy/highway.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/grain.h"
 #include "kernels/cpu/processor.h"
 #include "kernels/operands.h"
 
@@ -25,10 +26,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatTag = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<FloatTag>;
-
-// The least number of elements for one thread. With fewer, waking another thread costs more than it
-// saves.
-inline constexpr int64_t kGrain = 16384;
 
 // Which lanes of a vector an iteration of a loop uses: all, or the first `count`.
 struct Whole {};
@@ -155,11 +152,6 @@ HWY_INLINE void ParallelVectorLoop(int64_t count, const Body& body) {
   ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
     VectorLoop(end - begin, [&](int64_t i, auto lanes) { body(begin + i, lanes); });
   });
-}
-
-// The least number of rows of `width` elements for one thread.
-inline int64_t RowGrain(int64_t width) {
-  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width));
 }
 
 HWY_INLINE float SumLanes(FloatVector value) {

@@ -7,6 +7,7 @@
 #include "base/divide.h"
 #include "core/buffer.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/pack.h"
 #include "kernels/packed_weights.h"
 
 namespace syntra {
@@ -16,19 +17,19 @@ namespace {
 // A tile of 512 x 1152 logits takes 2.4 MB in f32. The logits of a chunk, which the gradient keeps,
 // take at most 64 MB, or are those of 64 tokens. Every chunk packs all of the embedding.
 constexpr int64_t kMostRows = 512, kFewestRows = 64, kChunkLogits = 16 << 20;
-constexpr int64_t kPanel = 64, kFewestPanels = 12, kMostPanels = 20;
+constexpr int64_t kFewestPanels = 12, kMostPanels = 20;
 
-// Blocks are multiples of 64 columns, since products are blocked that way, with as few columns as
-// possible left for the last block.
+// Blocks are whole panels, since products are blocked that way, with as few columns as possible
+// left for the last block.
 int64_t BlockColumns(int64_t vocabulary) {
-  const int64_t panels = DivideUp(vocabulary, kPanel);
+  const int64_t panels = DivideUp(vocabulary, kPanelColumns);
   if (panels <= kMostPanels) return vocabulary;
   int64_t best = kMostPanels;
   for (int64_t size = kMostPanels; size >= kFewestPanels; --size) {
     const auto covered = [panels](int64_t s) { return DivideUp(panels, s) * s; };
     if (covered(size) < covered(best)) best = size;
   }
-  return best * kPanel;
+  return best * kPanelColumns;
 }
 
 }  // namespace

@@ -20,6 +20,4 @@ inline TensorType WithExtent(const TensorType& type, int axis, int64_t extent) {
   return {type.dtype, Shape(dims)};
 }
 
-inline Shape WithoutLast(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 1)); }
-
 }  // namespace syntra

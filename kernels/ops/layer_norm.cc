@@ -6,7 +6,7 @@
 //   dx = r (g - mean(g) - n mean(g n)); dscale = sum of dy n, dbias = sum of dy over all rows.
 #include <cmath>
 
-#include "kernels/ops/axes.h"
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
@@ -17,7 +17,8 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
   const Shape& x = inputs[0].shape;
   CheckShape("layer_norm", "scale", inputs[1], {x[-1]});
   CheckShape("layer_norm", "bias", inputs[2], {x[-1]});
-  return {inputs[0], F32(WithoutLast(x)), F32(WithoutLast(x))};
+  const TensorType of_rows = F32(x.Without(x.rank() - 1));
+  return {inputs[0], of_rows, of_rows};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,

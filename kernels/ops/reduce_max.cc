@@ -15,7 +15,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
   CheckOperands("reduce_max", inputs, {{"x", kActivation, kAnyRank}});
   const Shape& x = inputs[0].shape;
   SYNTRA_CHECK(x.rank() >= 1, "reduce_max of a scalar");
-  return {WithExtent(inputs[0], x.rank() - 1, 1), I32(WithoutLast(x))};
+  return {WithExtent(inputs[0], x.rank() - 1, 1), I32(x.Without(x.rank() - 1))};
 }
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
@@ -50,7 +50,7 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
   CheckOperands("reduce_max_grad", inputs,
                 {{"index", kInteger, kAnyRank}, {"dy", kActivation, kAnyRank}});
   const TensorType& dy = inputs[1];
-  SYNTRA_CHECK(WithoutLast(dy.shape) == inputs[0].shape && dy.shape[-1] == 1,
+  SYNTRA_CHECK(dy.shape.Without(dy.shape.rank() - 1) == inputs[0].shape && dy.shape[-1] == 1,
                "reduce_max_grad of {} at {}", ToString(dy), ToString(inputs[0]));
   return {WithExtent(dy, dy.shape.rank() - 1, attributes.Int("extent"))};
 }
