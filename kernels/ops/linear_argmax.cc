@@ -42,6 +42,11 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   }
 }
 
+// Of the logits.
+double Flops(const OpCall& call) {
+  return 2.0 * call.inputs[0].shape[0] * call.inputs[1].shape.size();
+}
+
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
   for (DType dtype : kActivationTypes) {
@@ -54,6 +59,8 @@ std::vector<OpCase> Cases() {
 
 }  // namespace
 
-Op op_linear_argmax() { return {.infer = Infer, .reference = Reference, .cases = Cases}; }
+Op op_linear_argmax() {
+  return {.infer = Infer, .reference = Reference, .cases = Cases, .flops = Flops};
+}
 
 }  // namespace syntra

@@ -50,6 +50,11 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   }
 }
 
+// Of the logits.
+double Flops(const OpCall& call) {
+  return 2.0 * call.inputs[2].shape.size() * call.inputs[1].shape.size();
+}
+
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
   for (DType dtype : kActivationTypes) {
@@ -68,6 +73,8 @@ std::vector<OpCase> Cases() {
 
 }  // namespace
 
-Op op_linear_log_probability() { return {.infer = Infer, .reference = Reference, .cases = Cases}; }
+Op op_linear_log_probability() {
+  return {.infer = Infer, .reference = Reference, .cases = Cases, .flops = Flops};
+}
 
 }  // namespace syntra

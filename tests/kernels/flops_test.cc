@@ -31,7 +31,9 @@ const Counted kCounted[] = {
     {{"depthwise_conv_grad", "centred"}, 2 * 2.0 * (2 * 7 * 57) * 5},
     // 5 n log2(n) for a transform of complex numbers, half of it for real ones.
     {{"fourier_transform", "powers_of_two"}, 2 * (5.0 * 32 * 5 * 16 + 5.0 * 16 * 4 * 32) / 2},
+    {{"linear_argmax", "f32"}, 2.0 * 3 * 19 * 41},
     {{"linear_cross_entropy", "f32"}, 2.0 * (2 * 3) * 19 * 13},
+    {{"linear_log_probability", "f32"}, 2.0 * (2 * 3) * 19 * 13},
     // The logits, and two gradients.
     {{"linear_cross_entropy_grad", "f32"}, 3 * 2.0 * (2 * 3) * 19 * 13},
 };
