@@ -34,12 +34,12 @@ TEST(TrainingPlans, TrainByTheObjectiveAndEvaluateByTheLoss) {
   config.mutable_train()->set_label_smoothing(0.15);
   config.mutable_data()->add_validation("valid.txt");
   const auto plan = TrainingPlan::Make(config);
-  const Attributes& trained = AttributesOf(*plan->Training(), "linear_cross_entropy_grad");
+  const Attributes trained = AttributesOf(*plan->Training(), "linear_cross_entropy_grad");
   EXPECT_EQ(trained.Number("z_loss"), 0.02);
   EXPECT_EQ(trained.Number("label_smoothing"), 0.15);
   const std::vector<BatchShape> shapes = plan->EvaluationShapes();
   ASSERT_EQ(shapes.size(), 1);
-  const Attributes& evaluated = AttributesOf(*plan->Evaluation(shapes[0]), "linear_cross_entropy");
+  const Attributes evaluated = AttributesOf(*plan->Evaluation(shapes[0]), "linear_cross_entropy");
   EXPECT_EQ(evaluated.Number("z_loss"), 0);
   EXPECT_EQ(evaluated.Number("label_smoothing"), 0);
 }
