@@ -188,13 +188,15 @@ Action SetUpShards(CLI::App& app) {
 Action SetUpInspect(CLI::App& app) {
   return SetUpParts(
       app, {{"attention", "Show which positions the layers of a model read, and how much of each",
-             SetUpInspectAttention, nullptr, "", RunBy::kAllRanks},
-            {"data", "Show examples as text", SetUpInspectData},
-            {"checkpoint", "List the tensors of a checkpoint", SetUpInspectCheckpoint},
+             SetUpInspectAttention, "runs/a --svg attention.svg", "", RunBy::kAllRanks},
+            {"data", "Show examples as text", SetUpInspectData, "my.textproto"},
+            {"checkpoint", "List the tensors of a checkpoint", SetUpInspectCheckpoint, "runs/a"},
             {"checkpoints", "List the checkpoints of a run and tell which are intact",
-             SetUpInspectCheckpoints},
-            {"memory", "List the tensors in memory at the peak of a training step", SetUpMemory},
-            {"shards", "List the parameters that each rank updates", SetUpShards}});
+             SetUpInspectCheckpoints, "runs/a"},
+            {"memory", "List the tensors in memory at the peak of a training step", SetUpMemory,
+             "my.textproto --count 10"},
+            {"shards", "List the parameters that each rank updates", SetUpShards,
+             "my.textproto --ranks 8"}});
 }
 
 }  // namespace syntra

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <regex>
+#include <sstream>
 #include <vector>
 
 #include "base/text.h"
@@ -38,6 +39,18 @@ bool IsList(const CLI::Option& option) { return option.get_items_expected_max() 
 
 class Format : public CLI::Formatter {
  public:
+  // What can be given without its name, too, is explained among the arguments.
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    if (is_positional || !option->get_positional()) {
+      return Formatter::make_option(option, is_positional);
+    }
+    std::stringstream line;
+    CLI::detail::format_help(line, make_option_name(option, false) + " " + OptionValue(*option),
+                             fmt::format("The same as {} above", option->get_name(true)),
+                             column_width_);
+    return line.str();
+  }
+
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string value = OptionValue(*option);
     return (value.empty() ? "" : " " + value) + (option->get_required() ? " REQUIRED" : "");

@@ -248,11 +248,13 @@ Action SetUpTrain(CLI::App& app) {
 }  // namespace
 
 Action SetUpTokenizer(CLI::App& app) {
-  return SetUpParts(
-      app, {{"train", "Train a SentencePiece model on a corpus or the texts of tasks", SetUpTrain},
-            {"encode", "Turn lines of text into lines of token ids", SetUpEncode},
-            {"decode", "Turn lines of token ids into text", SetUpDecode},
-            {"info", "Describe a model", SetUpInfo}});
+  return SetUpParts(app, {{"train", "Train a SentencePiece model on a corpus or the texts of tasks",
+                           SetUpTrain, "my.textproto --pieces 16000 --output pieces.model"},
+                          {"encode", "Turn lines of text into lines of token ids", SetUpEncode,
+                           "pieces.model < text > ids"},
+                          {"decode", "Turn lines of token ids into text", SetUpDecode,
+                           "pieces.model < ids > text"},
+                          {"info", "Describe a model", SetUpInfo, "pieces.model"}});
 }
 
 }  // namespace syntra

@@ -30,6 +30,18 @@ TEST(Cli, HelpAndVersion) {
   EXPECT_TRUE(version.out.starts_with("syntra 0.")) << version.out;
 }
 
+// What can be given with its name or without is not said to be required twice.
+TEST(Cli, HelpExplainsAnArgumentOnce) {
+  const std::string help = Syntra("inspect checkpoint --help").out;
+  EXPECT_TRUE(Has(help, "  checkpoint DIR REQUIRED ")) << help;
+  EXPECT_TRUE(Has(help, "  --checkpoint DIR ")) << help;
+  EXPECT_TRUE(Has(help, " The same as checkpoint above\n")) << help;
+  EXPECT_FALSE(Has(help, "--checkpoint DIR REQUIRED")) << help;
+  const std::string encode = Syntra("tokenizer encode --help").out;
+  EXPECT_TRUE(Has(encode, "  --model,--tokenizer FILE    The same as model above\n")) << encode;
+  EXPECT_TRUE(Has(encode, "Example:\n  syntra tokenizer encode pieces.model < text > ids"));
+}
+
 TEST(Cli, UsageErrorsSuggestAndExitWith2) {
   struct Case {
     const char* arguments;
