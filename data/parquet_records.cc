@@ -15,6 +15,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/uninterrupted.h"
 #include "data/byte_source.h"
 #include "data/record_formats.h"
 
@@ -44,9 +45,9 @@ class ArrowFile : public arrow::io::RandomAccessFile {
   arrow::Result<int64_t> Read(int64_t bytes, void* out) override {
     int64_t done = 0;
     while (done < bytes) {
-      const ssize_t count =
-          pread(file_.descriptor(), static_cast<char*>(out) + done, bytes - done, position_);
-      if (count < 0 && errno == EINTR) continue;
+      const ssize_t count = Uninterrupted([&] {
+        return pread(file_.descriptor(), static_cast<char*>(out) + done, bytes - done, position_);
+      });
       if (count < 0) {
         const int error_number = errno;
         Fail(ExitCode::kResources, "cannot read {}: {}", file_.path().string(),

@@ -16,6 +16,7 @@
 #include "base/failure.h"
 #include "base/lfs_pointer.h"
 #include "base/staged_file.h"
+#include "base/uninterrupted.h"
 
 namespace syntra {
 namespace {
@@ -108,14 +109,6 @@ const char* KindOf(const struct stat& status) {
 [[noreturn]] void FailNotRegular(const char* action, const Path& path, const struct stat& status,
                                  ExitCode code) {
   Fail(code, "cannot {} {}: it is {}, not a file", action, path.string(), KindOf(status));
-}
-
-// Makes a system call again as often as a signal interrupts it.
-template <typename Call>
-auto Uninterrupted(const Call& call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
 }
 
 int Open(const Path& path, int flags) {

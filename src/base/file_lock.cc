@@ -8,17 +8,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/uninterrupted.h"
 
 namespace syntra {
 namespace {
 
 // `kind`: LOCK_EX or LOCK_SH. False if another process holds the lock.
 bool TryLock(const File& file, int kind) {
-  int result;
-  do {
-    result = flock(file.descriptor(), kind | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return true;
+  if (Uninterrupted([&] { return flock(file.descriptor(), kind | LOCK_NB); }) == 0) return true;
   const int error_number = errno;
   if (error_number == EWOULDBLOCK) return false;
   const bool has_no_locks =

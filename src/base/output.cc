@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "base/uninterrupted.h"
 
 namespace syntra {
 void OpenStandardDescriptors() {
@@ -24,8 +25,8 @@ void OpenStandardDescriptors() {
 
 bool WriteAll(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        Uninterrupted([&] { return write(descriptor, text.data(), text.size()); });
     if (written < 0) return false;
     text.remove_prefix(static_cast<size_t>(written));
   }

@@ -23,6 +23,7 @@
 #include "base/memory_limits.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "base/uninterrupted.h"
 
 namespace syntra {
 namespace {
@@ -98,8 +99,7 @@ class Child {
     close(answer_);
     if (status_) return;
     kill(process_, SIGKILL);
-    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    Uninterrupted([&] { return waitpid(process_, nullptr, 0); });
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

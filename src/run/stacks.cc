@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/uninterrupted.h"
 
 namespace syntra {
 namespace {
@@ -63,10 +64,8 @@ void WriteThread(int descriptor, pid_t thread) {
   asked_thread.store(thread);
   if (syscall(SYS_tgkill, getpid(), thread, StackSignal()) != 0) return;
   const timespec deadline = ToTimespec(MonotonicSeconds() + kAnswerSeconds);
-  int result;
-  do {
-    result = sem_clockwait(&stack_written, CLOCK_MONOTONIC, &deadline);
-  } while (result != 0 && errno == EINTR);
+  const int result =
+      Uninterrupted([&] { return sem_clockwait(&stack_written, CLOCK_MONOTONIC, &deadline); });
   asked_thread.store(0);
   if (result != 0) dprintf(descriptor, "  no answer\n");
 }
