@@ -7,9 +7,9 @@
 
 namespace syntra {
 
-const std::byte* PackedWeights::Get(std::span<const void* const> parts, const std::string& layout,
-                                    size_t bytes,
-                                    const std::function<void(std::byte* packed)>& pack) {
+const std::byte* PackedWeights::Find(std::span<const void* const> parts, const std::string& layout,
+                                     size_t bytes,
+                                     const std::function<void(std::byte* packed)>& pack) {
   const std::scoped_lock lock(mutex_);
   std::vector<Packed>& of_first = packed_[parts[0]];
   const auto known = std::ranges::find_if(of_first, [&](const Packed& packed) {

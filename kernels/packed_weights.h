@@ -19,15 +19,20 @@ class PackedWeights {
  public:
   // The weights at these addresses, side by side, in `layout`, which `pack` writes when they are
   // first asked for. Products with equal layouts share them. Any thread may call it. Throws
-  // Error(kResources) if there is no memory for them. Pass a std::ref, since a std::function may
-  // allocate to hold more than that.
+  // Error(kResources) if there is no memory for them.
+  template <typename Pack>
   const std::byte* Get(std::span<const void* const> parts, const std::string& layout, size_t bytes,
-                       const std::function<void(std::byte* packed)>& pack);
+                       const Pack& pack) {
+    return Find(parts, layout, bytes, std::ref(pack));  // allocates nothing to hold it
+  }
   // To be called when parameters have changed; no program may be running.
   void Clear() { packed_.clear(); }
   size_t bytes() const;
 
  private:
+  const std::byte* Find(std::span<const void* const> parts, const std::string& layout, size_t bytes,
+                        const std::function<void(std::byte* packed)>& pack);
+
   struct Packed {
     std::vector<const void*> parts;
     std::string layout;

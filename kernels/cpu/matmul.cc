@@ -4,7 +4,6 @@
 // if that is faster.
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <memory>
 
 #include "kernels/converted.h"
@@ -124,8 +123,7 @@ std::optional<BoundKernel> BindPackedOnce(const OpCall& call, const MatmulCall& 
     const auto pack = [&](std::byte* packed) {
       gemm->Pack(parts, packed, arguments.workspace + scratch);
     };
-    const std::byte* packed =
-        weights->Get(parts, gemm->layout(), gemm->packed_bytes(), std::ref(pack));
+    const std::byte* packed = weights->Get(parts, gemm->layout(), gemm->packed_bytes(), pack);
     gemm->Run(left, packed, arguments.outputs[0], arguments.workspace + scratch,
               matmul.MaskIn(arguments));
   };

@@ -120,7 +120,7 @@ void LogitProducts::Run(const std::byte* hidden, const float* embedding, const L
     const void* rows = embedding + tile.first_column * projection.width;
     const auto pack = [&](std::byte* packed) { product.Pack(rows, packed, scratch); };
     const std::byte* packed =
-        weights_->Get({&rows, 1}, product.layout(), product.packed_bytes(), std::ref(pack));
+        weights_->Get({&rows, 1}, product.layout(), product.packed_bytes(), pack);
     product.Run(hidden, packed, tile.logits, scratch);
     return;
   }
