@@ -87,6 +87,25 @@ TEST(AddNorm, NormsTheSumAsItIsStored) {
   }
 }
 
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// The elements of an operand.
+std::vector<float> NumbersOf(Operands& operands, int i, DType dtype) {
+  if (dtype == DType::kF32) {
+    const auto numbers = operands.As<float>(i);
+    return {numbers.begin(), numbers.end()};
+  }
+  std::vector<float> numbers;
+  for (const BFloat16 element : operands.As<BFloat16>(i)) numbers.push_back(ToFloat(element));
+  return numbers;
+}
+
+void SetNumber(Operands& operands, int i, DType dtype, int64_t element, float number) {
+  if (dtype == DType::kF32) operands.As<float>(i)[element] = number;
+  if (dtype == DType::kBF16) operands.As<BFloat16>(i)[element] = ToBFloat16(number);
+}
+
 // Rows of the cache that are not written yet may hold anything.
 TEST(Attention, ADecodeStepReadsNoLaterKeys) {
   using namespace attention;
@@ -102,9 +121,7 @@ TEST(Attention, ADecodeStepReadsNoLaterKeys) {
     const auto fill = [&](int input, int64_t rows) {
       for (int64_t i = 0; i < types[input].shape.size(); ++i) {
         const bool later = i / kWidth % rows > kStart;
-        const float value = later ? std::numeric_limits<float>::quiet_NaN() : NumberAt(i);
-        if (dtype == DType::kF32) inputs.As<float>(input)[i] = value;
-        if (dtype == DType::kBF16) inputs.As<BFloat16>(input)[i] = ToBFloat16(value);
+        SetNumber(inputs, input, dtype, i, later ? kNaN : NumberAt(i));
       }
     };
     fill(kQuery, 1);
@@ -203,8 +220,6 @@ TEST(Activation, ExpIsFiniteAsLongAsAFloatHoldsIt) {
 }
 
 // A NaN must show in the loss, whatever functions come before that.
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 TEST(Activation, OfNanIsNan) {
   scalar::ForEachActivationFunction([](const std::string& kind, auto) {
     SCOPED_TRACE(kind);
@@ -218,20 +233,8 @@ TEST(Activation, OfNanIsNan) {
   });
 }
 
-// The elements of an operand.
-std::vector<float> NumbersOf(Operands& operands, int i, DType dtype) {
-  if (dtype == DType::kF32) {
-    const auto numbers = operands.As<float>(i);
-    return {numbers.begin(), numbers.end()};
-  }
-  std::vector<float> numbers;
-  for (const BFloat16 element : operands.As<BFloat16>(i)) numbers.push_back(ToFloat(element));
-  return numbers;
-}
-
 // Angles of any size, each among those that are near zero, as most are in practice.
 TEST(Activation, SineIsRightForAnglesOfAnySize) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> angles(77);
   for (size_t i = 0; i < angles.size(); ++i) angles[i] = NumberAt(static_cast<int64_t>(i));
   const float large[] = {38999.0f, 39001.0f,  1e5f,       -1e5f, 1e8f, 1e30f,
@@ -241,11 +244,9 @@ TEST(Activation, SineIsRightForAnglesOfAnySize) {
     const TensorType type{dtype, {std::ssize(angles)}};
     Operands inputs({type, type});
     for (size_t i = 0; i < angles.size(); ++i) {
-      if (dtype == DType::kF32) inputs.As<float>(0)[i] = angles[i];
-      if (dtype == DType::kBF16) inputs.As<BFloat16>(0)[i] = ToBFloat16(angles[i]);
+      SetNumber(inputs, 0, dtype, static_cast<int64_t>(i), angles[i]);
+      SetNumber(inputs, 1, dtype, static_cast<int64_t>(i), 1.0f);
     }
-    if (dtype == DType::kF32) std::ranges::fill(inputs.As<float>(1), 1.0f);
-    if (dtype == DType::kBF16) std::ranges::fill(inputs.As<BFloat16>(1), ToBFloat16(1.0f));
     const Attributes sine = {{"kind", std::string("sine")}};
     Operands values = OutputsOf("activation", sine, {type}, inputs);
     Operands slopes = OutputsOf("activation_grad", sine, {type, type}, inputs);
@@ -265,7 +266,6 @@ TEST(Activation, SineIsRightForAnglesOfAnySize) {
 }
 
 TEST(Activation, LogarithmsOfTheSmallestAndTheLargest) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::pair<float, float> cases[] = {{0, -kInfinity},
                                            {-0.0f, -kInfinity},
                                            {1, 0},
@@ -304,9 +304,7 @@ TEST(MatmulRelu, OfNanIsNan) {
       Operands inputs(types);
       const int64_t nan_row = m / 2;
       for (int64_t i = 0; i < m * k; ++i) {
-        const float value = i == nan_row * k + 3 ? kNaN : NumberAt(i);
-        if (dtype == DType::kF32) inputs.As<float>(0)[i] = value;
-        if (dtype == DType::kBF16) inputs.As<BFloat16>(0)[i] = ToBFloat16(value);
+        SetNumber(inputs, 0, dtype, i, i == nan_row * k + 3 ? kNaN : NumberAt(i));
       }
       for (int64_t i = 0; i < k * n; ++i) inputs.As<float>(1)[i] = NumberAt(2 * i + 1);
       Operands outputs = OutputsOf(
@@ -366,8 +364,7 @@ TEST(ReluDropout, OfNanIsNan) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const std::vector<TensorType> types = {{dtype, {1, 1, kWidth}}, {DType::kI32, {1, 2}}};
     Operands inputs(types);
-    if (dtype == DType::kF32) std::ranges::fill(inputs.As<float>(0), kNaN);
-    if (dtype == DType::kBF16) std::ranges::fill(inputs.As<BFloat16>(0), ToBFloat16(kNaN));
+    for (int64_t i = 0; i < kWidth; ++i) SetNumber(inputs, 0, dtype, i, kNaN);
     Operands outputs =
         OutputsOf("relu_dropout", {{"rate", 0.25}, {"site", int64_t{7}}, {"per_element", true}},
                   types, inputs);
@@ -383,14 +380,11 @@ TEST(ReduceMax, PassesOverNan) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const std::vector<TensorType> types = {{dtype, {kWidth + 1, kWidth}}};
     Operands inputs(types);
-    const auto set = [&](int64_t i, float x) {
-      if (dtype == DType::kF32) inputs.As<float>(0)[i] = x;
-      if (dtype == DType::kBF16) inputs.As<BFloat16>(0)[i] = ToBFloat16(x);
-    };
     for (int64_t row = 0; row <= kWidth; ++row) {
       for (int64_t i = 0; i < kWidth; ++i) {
         const bool is_nan = row == kWidth || i == row;
-        set(row * kWidth + i, is_nan ? kNaN : i == 40 || i == 41 ? 5.0f : -1.0f);
+        const float number = is_nan ? kNaN : i == 40 || i == 41 ? 5.0f : -1.0f;
+        SetNumber(inputs, 0, dtype, row * kWidth + i, number);
       }
     }
     Operands outputs = OutputsOf("reduce_max", {}, types, inputs);
