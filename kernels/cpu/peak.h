@@ -14,7 +14,7 @@ namespace syntra {
 double MeasurePeakFlops(DType type, double seconds);
 
 // The share of the peak that the training step of a model of 60 M parameters reached on processors
-// of this kind (tests/bench/README.md).
+// of this kind (tests/bench/cpu.md).
 double UsualShareOfPeak(DType type);
 
 // Enough seconds to find the peak to a few percent without a noticeable delay.

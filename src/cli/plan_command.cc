@@ -50,7 +50,7 @@ bool UsesGpu(const TrainConfig& train) {
 }
 
 // The time of a step's FLOPs at the share of the peak that the training step of a 60 M model
-// reached (tests/bench/README.md).
+// reached (tests/bench/cpu.md).
 TimeEstimate EstimateTime(const TrainingPlan& plan, bool on_gpu) {
   TimeEstimate estimate;
   const TrainConfig& train = plan.config().train();
