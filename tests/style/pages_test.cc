@@ -152,7 +152,7 @@ TEST(TablesOfTests, NameWhatThereIs) {
   for (const auto& [page, heading] : std::vector<std::pair<std::string, std::string>>{
            {"tests/README.md", "Claims and the tests that show them"},
            {"tests/README.md", "Faults and the tests that show them"},
-           {"src/train/README.md", "What changes the numbers"}}) {
+           {"src/train/runs.md", "What changes the numbers"}}) {
     for (const std::string& row : RowsBelow(page, heading)) names.Check(row);
   }
   EXPECT_GT(names.checked(), 250);
