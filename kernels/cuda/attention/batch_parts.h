@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the batch. Blocks that sum over examples have a part each, whose sums are added up
-// later.
+// Parts of the batch, for gradients that are sums over the examples. Each block sums over a part of
+// the examples; later the sums of the parts are added up.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,15 @@
 
 namespace syntra::attention {
 
-// The first of `count` examples that belongs to a part. For index = parts it is the end of the
-// last.
+// The first of the `count` examples in part `index`. FirstOfPart(count, index + 1, parts) is the
+// end of that part.
 __device__ __forceinline__ int FirstOfPart(int count, int index, int parts) {
   const int each = count / parts, rest = count % parts;  // the first parts have one more
   return index * each + (index < rest ? index : rest);
 }
 
-// The number of parts with which a kernel takes the least time, if each of `tiles` has a block for
-// each part and `at_once` blocks run at a time. A wave of blocks takes the time of a block's
-// examples and of `extra` more.
+// The number of parts with which a kernel takes the least time. It has tiles * parts blocks, of
+// which `at_once` run at a time. Such a wave takes as long as a block's examples and `extra` more.
 inline int64_t PartsFor(int64_t batch, int64_t tiles, int64_t at_once, int64_t extra) {
   const auto time = [&](int64_t parts) {
     const int64_t waves = DivideUp(tiles * parts, at_once);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// dbias from the sums of dS for each difference of key and query. With a bias_reach those beyond it
-// are added to the one at it (kernels/README.md, "attention").
+// dbias [H, T + S - 1], which has an entry for each difference of key and query, from sums of dS.
+// With a bias_reach R all differences of R or more have one bias, and so have those of -R or less
+// (kernels/README.md, "attention"). So their sums are added to the entry at R or -R:
+//
+//   difference  -T+1 .. -R-1   -R             -R+1 .. R-1   R            R+1 .. S-1
+//   dbias            0         sum up to -R      sums       sum from R       0
 #pragma once
 
 #include "kernels/cuda/attention/terms.h"

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of factors (Terms::a, Terms::b) on Hopper GPUs, in tiles of 64 keys. Key j reads elements
-// j mod Na of a and j div Na of b. If Na divides 64, every tile begins with element 0 of a, which
-// repeats Na keys later, and a run of Na keys shares its element of b. So scores and the gradients
-// of factors take multiply-adds alone, no products with unit vectors.
+// Scores of factors (Terms::a, Terms::b) on Hopper GPUs. The score of query i and key j is
+//
+//   a[i, j mod Na] * b[i, j div Na]
+//
+// A run of Na keys shares one element of b, and the elements of a repeat from run to run. If Na
+// divides 64, each tile of 64 keys consists of whole runs. For Na = 16:
+//
+//   key           0 .. 15   16 .. 31   32 .. 47   48 .. 63   64 .. 79
+//   element of a  0 .. 15    0 .. 15    0 .. 15    0 .. 15    0 .. 15
+//   element of b     0          1          2          3          4
+//                 |------------- a tile of keys ---------|
+//
+// So scores and the gradients of a and b take multiply-adds of elements alone, where other kernels
+// compute products with unit vectors. In registers a run of Na keys is kN = Na / 8 fragments.
 #pragma once
 
 #include "base/divide.h"
@@ -10,13 +20,14 @@
 
 namespace syntra::attention {
 
-// The columns of a tile of b, in the layout of CopyTileAsync.
+// The columns of a tile of b (CopyTileAsync).
 constexpr int64_t kMostFactorsB = kColumns;
 
-// Whether Hopper GPUs have kernels for the scores of such a call: its factors, perhaps with a bias.
+// Whether Hopper GPUs have kernels for the scores of this call: factors, perhaps with a bias.
 inline bool HopperServesFactors(const Dimensions& z, std::span<const TensorType> inputs) {
-  // Of a map's rows. A head's columns of b begin up to seven columns later in its tile, and the
-  // last tile of keys reads whole runs, up to three more than there are.
+  // Tiles are copied from multiples of 16 bytes, so up to seven columns of the head before come
+  // first in a tile of b. The last tile of keys reads whole runs, up to three more than there are.
+  // All of these must fit into the tile's columns.
   constexpr int64_t kAligned = kCopyBytes / sizeof(BFloat16);
   for (const int other : {kQuery, kU, kTable, kKeyPositions, kPrefixEnds}) {
     if (inputs[other].present()) return false;
@@ -27,25 +38,28 @@ inline bool HopperServesFactors(const Dimensions& z, std::span<const TensorType>
          z.heads * z.b_size % kAligned == 0;
 }
 
-// Calls body with Na of a call that HopperServesFactors.
+// Calls body with Na, as a constant, of a call that HopperServesFactors.
 template <typename Body>
 void WithFactorSize(int64_t a_size, const Body& body) {
   if (a_size == 16) return body(std::integral_constant<int, 16>());
   body(std::integral_constant<int, 32>());
 }
 
-// The factors of a lane's two queries, which are rows of the scores. They stay in shared memory, in
-// tiles of the block's queries: registers have no room for them. kSize: Na.
+// In the forward pass and the pass over queries: the factors of a lane's two queries, an upper and
+// a lower row of the warp's 16 rows of scores. They are read from the tiles of the block's queries
+// in shared memory each time, because registers have no room for them. kSize: Na.
 template <int kSize>
 class RowFactors {
  public:
   static constexpr int kN = kSize / 8;  // fragments of a run
 
-  // `a`, `b`: the tiles; `shift`: where the head's columns begin in that of b (MappedRows).
+  // `a`, `b`: the tiles of the block's queries; `shift`: the first column of the head in that of b
+  // (MappedRows::ShiftOf).
   __device__ __forceinline__ RowFactors(const BFloat16* a, const BFloat16* b, int shift)
       : a_(a), b_(b), shift_(shift) {}
 
-  // Adds the products of the factors to the scores of the keys from `key` on, whole runs of them.
+  // Adds the products of the factors to the scores of whole runs of keys, the first of which is
+  // `key`. Fragment run * kN + n has keys 8 n to 8 n + 7 of a run.
   template <int kFragments>
   __device__ __forceinline__ void AddTo(Fragment (&scores)[kFragments], int key) const {
     static_assert(kFragments % kN == 0);
@@ -67,8 +81,9 @@ class RowFactors {
     }
   }
 
-  // Adds the share of these keys to da. Calls store(place, sum) with the place of an element of db
-  // in a tile and the lane's share of it.
+  // For the same keys, from the gradients of their scores: adds the lane's shares of da to `of_a`,
+  // and calls store(place, share) with the lane's share of each element of db. `place` is where
+  // that element is in a tile of the layout of b. Four lanes have shares of the same elements.
   template <int kFragments, typename Store>
   __device__ __forceinline__ void AddGradients(const Fragment (&d_scores)[kFragments], int key,
                                                Fragment (&of_a)[kN], const Store& store) const {
@@ -99,22 +114,23 @@ class RowFactors {
   }
 
  private:
-  // Where the lane's rows are in a tile: an upper one and, a whole period of the layout further on,
-  // a lower one. The compiler does not know the row, so that it keeps nothing that depends on it in
-  // registers from one tile to the next.
+  // Where elements of the lane's two rows are in a tile of a or b, whose layout is that of
+  // SwizzledAt. The layout repeats every eight rows, so the lower row is a fixed distance from the
+  // upper one. The row is hidden from the compiler (Forget), which otherwise would keep addresses
+  // in registers from one tile to the next.
   class LanePlace {
    public:
     __device__ __forceinline__ LanePlace() {
       int row = WarpIndex() * 16 + FragmentRow(0);
       Forget(row);
       first_ = row * kMappedColumns;
-      swizzle_ = row & 7;  // which is positive, as the compiler does not know either
+      swizzle_ = row & 7;  // row % 8, but the compiler no longer knows that row is not negative
     }
-    // Where an element of a column is in the upper or lower row, as by SwizzledAt.
+    // The place of a column in the upper row (half 0) or the lower one (half 1).
     __device__ __forceinline__ int Of(int half, int column) const {
       return OfPiece(half, column >> 3) + (column & 7);
     }
-    // Where the first of eight columns is in the upper or lower row.
+    // The same, of the first of the eight columns of a piece.
     __device__ __forceinline__ int OfPiece(int half, int piece) const {
       return first_ + half * 8 * kMappedColumns + (piece ^ swizzle_) * kEight;
     }
@@ -123,7 +139,7 @@ class RowFactors {
     int first_, swizzle_;
   };
 
-  // Two elements of a, those of the lane's columns of fragment n.
+  // The two elements of a that belong to the lane's two columns of fragment n of a run.
   __device__ __forceinline__ uint32_t PairOfA(const LanePlace& place, int half, int n) const {
     return PairAt(a_ + place.OfPiece(half, n) + FragmentColumn(0));
   }
@@ -135,16 +151,19 @@ class RowFactors {
   int shift_;
 };
 
-// The factors of the queries of a tile, which are columns of the scores. Rows are keys.
+// In the pass over keys: the factors of the queries of a tile. Queries are columns of the scores
+// here, and keys are rows.
 template <int kSize>
 class ColumnFactors {
  public:
-  // `a`, `b`: the tiles; `shift`: where the head's columns begin in that of b (MappedRows).
+  // `a`, `b`: the tiles of the queries; `shift`: the first column of the head in that of b
+  // (MappedRows::ShiftOf).
   __device__ __forceinline__ ColumnFactors(const BFloat16* a, const BFloat16* b, int shift)
       : a_(a), b_(b), shift_(shift) {}
 
-  // Adds the products of the factors to the scores of a warp's 16 keys, of which `key` is the
-  // first. Scores of keys beyond the last become any number.
+  // Adds the products of the factors to the scores of a warp's 16 keys, of which `key`, a multiple
+  // of 16, is the first. They lie in one run, so they share an element of b. Scores of keys beyond
+  // the last become any number.
   __device__ __forceinline__ void AddTo(Fragment (&scores)[kFragments], int key) const {
     const int there = shift_ + key / kSize;
     const int element = there < kMostFactorsB ? there : kMostFactorsB - 1;
@@ -171,12 +190,16 @@ class ColumnFactors {
   }
 
  private:
-  // From a fragment's queries to the next ones': eight rows, a whole period of the layout.
+  // From the queries of a fragment to those of the next: eight rows, after which the layout
+  // repeats.
   static constexpr int kFragmentRows = 8 * kMappedColumns;
 
-  // Where the lane's share of elements first..first + 15 of a, those of the keys, is for the
-  // queries of two fragments. LoadMatricesTransposed then gives of each fragment a pair for the
-  // lane's upper key and one for the lower.
+  // The address that this lane gives to LoadMatricesTransposed to load elements first..first + 15
+  // of a, those of the 16 keys, for the queries of two fragments:
+  //
+  //   matrix   queries of       elements of a          gives pairs of queries for
+  //   0, 1     fragment 0       first + 0..7, 8..15    the lane's upper key, its lower key
+  //   2, 3     fragment 1       the same               the same
   __device__ __forceinline__ const BFloat16* KeysOf(int first) const {
     const int matrix = LaneIndex() / 8, line = LaneIndex() % 8;
     return SwizzledAt(a_, line, first + matrix % 2 * 8) + matrix / 2 * kFragmentRows;
@@ -186,8 +209,8 @@ class ColumnFactors {
   int shift_;
 };
 
-// A map of a or b, [B, T, heads * size]. A tile has the head's elements, and those of the heads
-// after it up to 64 columns.
+// A map of a or b, [B, T, heads * size], from which tiles of 64 columns are copied. A tile has the
+// head's elements and, in the columns that are left, those of the heads next to it.
 inline MappedRows MapFactors(const Terms<BFloat16>& terms, const BFloat16* from, int64_t size,
                              int tile_rows) {
   const int64_t columns = terms.heads * size;

@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad on the GPU. Tiles of probabilities P are recomputed from log_sum_exp. With dP = dY
-// V^T and D_i = dy_i . y_i the gradient of the scores is dS = P (dP - D) (Dao et al. 2022,
-// FlashAttention, appendix B.4). Every gradient is a sum in a fixed order, so queries and keys have
-// a pass each, which recomputes P and dS. In a pass a block keeps a tile of one side (its own rows)
-// and loops over tiles of the other side (the passing rows). Its own rows are the rows of P and dS,
-// so the products with the passing rows need no transposes.
+// attention_grad on the GPU: what the passes of its kernels share. For a head of an example with T
+// queries and S keys:
 //
-//   queries  dQ = dS K, dU = dS p^T
-//   factors  another pass over queries: da and db, products of the keys' unit vectors with dS, each
-//            element of it times that of the other factor
-//   keys     dV = P^T dY, dK = dS^T Q, and sums over the batch: dp^T = dS^T U, dbias
-//   scores   dtable: a block keeps a tile of scores and loops over the examples
+//   P   [T, S]  probabilities, recomputed from the scores and log_sum_exp
+//   dP  [T, S]  dY V^T
+//   D   [T]     dy_i . y_i
+//   dS  [T, S]  the gradient of the scores, P_ij (dP_ij - D_i)
+//               (Dao et al. 2022, FlashAttention, appendix B.4)
 //
-// A forward pass computes 2 products, the pass over queries 3 and the pass over keys 4. One pass
-// for both would compute 5. But for each 64 keys it would read and write the sums of dQ, which
-// takes longer than 2 products. Hopper GPUs have enough shared memory to keep dQ there, so they
-// have such a kernel (one_pass_grad_hopper.cu). BackwardKernels lists all.
+// Every gradient is a sum in a fixed order, so queries and keys have a pass each. Both recompute
+// tiles of P and dS. A block keeps a tile of rows of one side (its own rows), and tiles of the
+// other side pass by:
+//
+//   pass     own rows          passing rows  results
+//   queries  queries           keys          dQ = dS K, dU = dS p^T
+//   factors  queries           keys          da, db: the unit vectors of the keys, summed with
+//                                            weights dS times the other factor
+//   keys     keys              queries       dV = P^T dY, dK = dS^T Q, and sums over the batch:
+//                                            dp^T = dS^T U, dbias
+//   scores   a tile of scores  examples      dtable
+//
+// The own rows are the rows of a block's tiles of P and dS; in the pass over keys these are tiles
+// of P^T and dS^T. So a product with the passing rows needs no transpose.
+//
+// Products for a tile: 2 in the forward pass, 3 in the pass over queries (scores, dP, dQ), 4 in the
+// pass over keys (scores, dP, dV, dK). One pass for both would take 5 instead of 7, but it would
+// read and write the sums of dQ for each 64 keys, which takes longer than 2 products. Hopper GPUs
+// have enough shared memory to keep dQ there, so they have such a kernel (one_pass_grad_hopper.cu).
+// BackwardKernels lists all kernels.
 #pragma once
 
 #include "base/divide.h"
@@ -25,19 +37,19 @@
 
 namespace syntra::attention {
 
-// Statistics of a query.
+// What the backward pass needs to know of a query i besides its rows.
 struct alignas(8) RowStatistics {
-  // OffsetOf(log_sum_exp); infinite if no key is allowed or the query does not exist, so that its P
-  // are zero.
+  // OffsetOf(log_sum_exp). It is infinite if the query may read no key or does not exist: its row
+  // of P is then zero.
   float offset;
-  float mean;  // D
+  float mean;  // D_i, the mean of row i of dP with the weights P
 };
 
-// The statistics of the queries that are a lane's columns of a tile. They are loaded before the
-// products, so that they have arrived when the products are complete.
+// In the pass over keys: the statistics of the queries that are a lane's columns of a tile. They
+// are loaded before the products, so that they have arrived when the products are complete.
 class ColumnStatistics {
  public:
-  // `first`: those of the tile's first query, a multiple of 64.
+  // `first`: the statistics of the tile's first query, whose number is a multiple of 64.
   __device__ __forceinline__ explicit ColumnStatistics(const RowStatistics* first) {
 #pragma unroll
     for (int n = 0; n < kFragments; ++n) {
@@ -73,12 +85,12 @@ struct Recomputation {
   Backward<T> call;
   BackwardKernels kernels;
   RowStatistics* statistics;  // [B, H, T up to a multiple of 64]
-  // The number of parts into which the pass over keys splits the batch. It sums over the examples
-  // of each part; later the parts are added up.
+  // The number of parts into which the pass over keys divides the batch. A block sums over the
+  // examples of a part; later the sums of the parts are added up.
   int64_t parts;
   float* dense_parts;    // dp^T, [parts, H, S and F up to multiples of 64]
-  float* bias_lines;     // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
-  float* bias_sums;      // of all entries, [H, T + S - 1], if there is a bias_reach
+  float* bias_lines;     // parts of dbias, [parts, H, LineTiles(), LineWarps(), LineLength()]
+  float* bias_sums;      // their sums, [H, T + S - 1], if there is a bias_reach (bias_grad.h)
   T* starts;             // tiles that one_pass_grad_hopper.cu loads (score_starts.h)
   bool table_on_hopper;  // table_grad_hopper.cu computes the sums of dS
   int64_t table_parts;
@@ -105,10 +117,16 @@ struct Recomputation {
                             Chunks(call.terms.keys) * kColumns;
   }
 
-  // Bias lines are of 64 keys or, if one block computes them, of all. Of a warp's 16 keys key j and
-  // query i add to entry i - j + 15. A line of all keys begins with the last ones of the last tile:
-  // there key j and query i of an example add to entry i - j + PaddedKeys() - 1. The entries of a
-  // lane are 32 apart.
+  // Bias lines. An entry of dbias is the sum of dS over the pairs of a query i and a key j with one
+  // difference i - j, a diagonal of dS. Each warp adds the diagonals of its tiles to a line of its
+  // own, so that no two warps add to the same memory; later the lines are added up.
+  //
+  //   a line of       begins with             query i and key j add to entry
+  //   a warp's keys   key 15 of its 16 keys   i - j + 15, where j counts from the warp's first key
+  //   all keys        the last padded key     i - j + PaddedKeys() - 1
+  //
+  // Lines are of all keys where one block computes all keys of a head. Their lengths are multiples
+  // of 32.
   __host__ __device__ bool LinesOfAllKeys() const {
     return kernels == BackwardKernels::kOnePassOnHopper ||
            kernels == BackwardKernels::kFactorsOnHopper;
@@ -125,13 +143,13 @@ struct Recomputation {
   __host__ __device__ int64_t PaddedKeys() const {
     return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);
   }
-  // The entry of difference 0 in a line of the 16 keys from `first_key` on or in one of all keys.
-  // In a line of few keys it may lie beyond the ends.
+  // The entry of difference 0, in the line of the 16 keys from `first_key` on or in one of all
+  // keys. In a line of 16 keys it may lie beyond the ends.
   __device__ int64_t MainDiagonal(int64_t first_key) const {
     return LinesOfAllKeys() ? PaddedKeys() - 1 : first_key + 15;
   }
-  // The entry to which tiles that are far on a side (FarSide) add. `first_key` is 0 if lines are of
-  // all keys. If the line has no such tiles, it is any entry.
+  // The entry to which tiles that are far on a side add (FarSide: all their pairs have one bias).
+  // `first_key` is 0 if lines are of all keys. If the line has no such tiles, it is any entry.
   __device__ int64_t FarEntry(int side, int64_t first_key) const {
     const int64_t diagonal = MainDiagonal(first_key);
     const int64_t last = diagonal - first_key + call.terms.queries - 1;
@@ -153,7 +171,8 @@ __device__ __forceinline__ float* StartLine(const Recomputation<T>& work, int64_
   return line;
 }
 
-// The head and the examples of a block, of which there is one for each head and part.
+// The work of a block of a grid with one block for each head and part: its head, and the examples
+// first..end - 1.
 struct Share {
   int h, part, first, end;
 
@@ -168,16 +187,22 @@ struct Share {
   }
 };
 
-// The rows of a warp's tile, each shifted so that diagonals become columns.
+// A warp's tile of dS, [16, 8 kN], with its lower eight rows folded onto the upper ones, which are
+// moved eight columns to the right:
+//
+//   row[r][c] = dS[r + 8][c] + dS[r][c - 8]        (0 beyond the tile's columns)
+//
+// Both terms lie on one diagonal, since their columns and rows differ by eight.
 template <typename T>
 struct SkewedRows {
   static constexpr int kWidth = 8 * (kPassingFragments<T> + 1);
   float row[8][kWidth];
 };
 
-// Adds the diagonals of dS, whose rows are keys, to `line`. The lower rows of a fragment and the
-// upper rows of the one 8 columns further on add to the same entries. If rows are queries, kStep is
-// -1: then `line` is the last entry that they add to.
+// Adds the diagonals of a warp's tile of dS, whose rows are 16 keys, to its bias line: `line` is
+// the entry of the first query and the last key. Entry x is the sum of row[r][x + r - 7] over the
+// eight rows of SkewedRows. If the tile's rows are queries, kStep is -1 and `line` is the entry of
+// the last query and the first key, from which entries go backwards.
 template <typename T, int kStep = 1>
 __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassingFragments<T>],
                                              SkewedRows<T>& skewed, float* line) {
@@ -210,8 +235,9 @@ __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassing
   SyncWarp();
 }
 
-// A lane's sums of dS in tiles that have one bias. As all entries of a side that are bias_reach or
-// more away count as one (bias_grad.h), one entry of a warp's line gets them.
+// A lane's sums of dS over tiles that are far (FarSide), before and after their queries. All
+// entries of a side that are bias_reach or more away from difference 0 count as one (bias_grad.h),
+// so it does not matter which of them gets the sum: AddTo adds it to one entry of the warp's line.
 class FarSums {
  public:
   // Adds a tile that is far on a side.
@@ -241,8 +267,8 @@ class FarSums {
   float before_ = 0.0f, after_ = 0.0f;  // keys before and after their queries
 };
 
-// Adds a warp's tile of dS to its bias line: along diagonals (AddDiagonals says which entry is
-// `line`) or, if the tile has one bias, to the sums.
+// Adds a warp's tile of dS to its bias line: if the tile is far, to `far`, otherwise along its
+// diagonals. `line`: as in AddDiagonals.
 template <bool kOfKeys, typename T>
 __device__ __forceinline__ void AddToLine(const Terms<T>& terms, const Place& place,
                                           const Fragment (&d_scores)[kPassingFragments<T>],
@@ -252,11 +278,12 @@ __device__ __forceinline__ void AddToLine(const Terms<T>& terms, const Place& pl
   AddDiagonals<T, kOfKeys ? 1 : -1>(d_scores, skewed, line);
 }
 
-// P or dS in registers: the elements of a warp's 16 own rows.
+// A lane's elements of P or dS in a warp's 16 own rows and all passing rows of a tile.
 template <typename T>
 using RowScores = Fragment[1][kPassingFragments<T>];
 
-// Computes P and dS from S, which is masked, and dP.
+// Turns `scores` from masked scores into P, and `d_scores` from dP into dS. statistics(n, k)
+// returns those of the query of element k of fragment n.
 template <typename T, typename Statistics>
 __device__ __forceinline__ void FinishScores(const Statistics& statistics, RowScores<T>& scores,
                                              RowScores<T>& d_scores) {
@@ -272,9 +299,9 @@ __device__ __forceinline__ void FinishScores(const Statistics& statistics, RowSc
   }
 }
 
-// Computes P and dS. `scores` must hold the terms that are not products. `own` and `passing` are
-// the tiles of both sides in the order in which Side copies them. statistics(n, k) returns those of
-// the query of element k of fragment n.
+// Computes P in `scores` and dS in `d_scores`. Before, `scores` must hold the terms that are not
+// products (StartScores). `own` and `passing` are the tiles of both sides, in the order in which
+// Side copies them.
 template <bool kOfKeys, typename T, typename Statistics>
 __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, int64_t h,
                                              const Place& place, const Side<T>& side, const T* own,
@@ -290,10 +317,10 @@ __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, i
   FinishScores<T>(statistics, scores, d_scores);
 }
 
-// The numbers of tiles of a call.
+// How much shared memory the tiles of a call take in a pass.
 template <typename T>
 struct GradientTiles {
-  int64_t tiles;  // of a side
+  int64_t tiles;  // of 64 columns, of all operands of a side
 
   // `sizes` are Dimensions or Terms.
   template <typename Sizes>

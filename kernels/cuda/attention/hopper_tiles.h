@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of attention as Hopper GPUs copy them, in tiles of 64 columns, and how a block waits
-// for a tile. Where u and positions are tiles (HopperServesProducts), their scores are as those
-// of queries and keys, but all examples share the positions.
+// The operands of attention on Hopper GPUs: they are copied in tiles of 64 columns, each to a stage
+// of a ring in shared memory. One thread announces and starts the copies; warps wait for them. u
+// and positions of 64 features are tiles, too (HopperServesProducts), and their scores are computed
+// as those of queries and keys, except that all examples share the positions.
 #pragma once
 
 #include "kernels/cuda/attention/scores.h"
@@ -11,8 +12,9 @@ namespace syntra::attention {
 
 constexpr int kNoTile = -1;  // instead of a place's first passing row: there are no more tiles
 
-// Says in a ring's next stage, once it is empty, which tile FindNext finds: `place` moves there.
-// Returns the barrier at which the tile's copies arrive, `bytes` together, or null if there are no
+// Called by the thread that copies. Moves `place` to the next tile that is needed (FindNext), waits
+// until the ring's next stage is empty, and leaves the tile's place there for the warps. Returns
+// the barrier at which the tile's copies, of `bytes` together, must arrive, or null if there are no
 // more tiles.
 template <bool kOfKeys, int kStages>
 __device__ __forceinline__ Barrier* AnnounceNext(const Terms<BFloat16>& terms, int b, int h,
@@ -28,7 +30,8 @@ __device__ __forceinline__ Barrier* AnnounceNext(const Terms<BFloat16>& terms, i
   return more ? &full : nullptr;
 }
 
-// Waits until a stage is full, and sets `place` to that of its tile. Returns false if it has none.
+// Called by the warps that compute. Waits until a stage is full, and sets `place` to that of its
+// tile. Returns false if there are no more tiles.
 template <int kStages>
 __device__ __forceinline__ bool WaitForTile(Ring<kStages>& ring, const Place (&places)[kStages],
                                             const Turn<kStages>& turn, Place& place) {
@@ -38,7 +41,7 @@ __device__ __forceinline__ bool WaitForTile(Ring<kStages>& ring, const Place (&p
   return place.passing != kNoTile;
 }
 
-// Reads such tiles one after the other, as all lanes of a warp do.
+// Reads the tiles of a ring one after the other. All lanes of a warp call it together.
 template <int kStages>
 class TileReader {
  public:
@@ -66,8 +69,9 @@ class TileReader {
   Turn<kStages> turn_;
 };
 
-// Stores a warp's 16 rows of a tile (PutRows) to a result whose first row is the first of them.
-// All lanes must have put their elements before. Rows beyond the last of the result are left out.
+// Stores the 16 rows that a warp has put to a tile (PutRows) to a result, whose first row is the
+// first of them. All lanes must have put their elements before. Rows beyond the result's last are
+// left out.
 __device__ __forceinline__ void StoreRowsOfTile(const BFloat16* tile,
                                                 const Target<BFloat16>& target) {
   const int column = LaneIndex() % 8 * kEight;
@@ -80,10 +84,11 @@ __device__ __forceinline__ void StoreRowsOfTile(const BFloat16* tile,
   }
 }
 
-// A map of rows [examples, rows, columns], and where those of a head and an example are.
+// A map of rows [examples, rows, columns], and where the rows of a head and an example are in it:
+// at example b * batch_examples + h * head_examples, from column h * head_columns on.
 struct MappedRows {
   TensorMap map;
-  int head_columns;  // from a head to the next
+  int head_columns;
   int head_examples = 0, batch_examples = 1;
 
   // Starts to copy the rows from `first` on. Tiles begin at multiples of 16 bytes (CopyTileAsync),

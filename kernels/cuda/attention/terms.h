@@ -33,8 +33,8 @@ void WithHeadSize(int64_t head_size, const Body& body) {
   return body(std::integral_constant<int, kLargestHead>());
 }
 
-// The segments, or the ends of prefixes, of 64 rows: the range of those that are not 0, and whether
-// any is 0.
+// The range of the segments, or of the ends of prefixes, of 64 rows, without those that are 0, and
+// whether any is 0.
 struct SegmentRange {
   int32_t lowest, highest;
   bool any_zero;
@@ -143,8 +143,8 @@ struct Terms {
            key_blocks == nullptr && examples == nullptr;
   }
 
-  // The terms without u and positions. Rows of u are like those of queries, rows of positions like
-  // those of keys; where there are no queries, they take their place.
+  // The terms without u and positions. In a call without queries and keys, u takes the place of the
+  // queries, and the rows of the positions take that of the keys: their products are alike.
   Terms AsProducts() const {
     Terms products = *this;
     if (query == nullptr) {
