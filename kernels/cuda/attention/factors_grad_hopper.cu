@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of factors cost no product, so recomputing them costs less than what one kernel for all
-// gradients would move through shared memory. There are two passes with one product each:
+// attention_grad for scores of factors (factors.h) on Hopper GPUs. Such scores take no product, so
+// recomputing them costs less than what one kernel for all gradients would move through shared
+// memory. There are two passes with one product each:
 //
-//   queries  dP = dY V^T; from dS the multiply-adds of da and db, and the diagonals of dbias.
-//            A block has a head of a part of the batch, 128 queries at a time.
-//   keys     dV += P^T dY. A block has 256 keys of one (example, head) after another; P^T is in
-//            registers. So the first tiles of the next keys arrive before the last are stored.
+//   pass     product      besides                         a block computes
+//   queries  dP = dY V^T  da and db by multiply-adds,     a head of a part of the batch, 128
+//                         dbias by diagonals              queries at a time
+//   keys     dV = P^T dY  -                               256 keys at a time, of one example and
+//                                                         head after the other
 //
-// In both, one thread copies the tiles of the other side to stages of shared memory, and warps
-// compute 16 rows each, with products of four warps. In the pass over queries that thread computes,
-// too: a warp for it would leave the others too few registers.
+// In both passes one thread copies tiles of the other side to stages of shared memory. A warp
+// computes 16 rows, and products are those of four warps. In the pass over queries the thread that
+// copies computes, too: a warp for it would leave the others too few registers. In the pass over
+// keys P^T is in registers, so the first tiles of the next keys arrive while the last results are
+// stored.
 #include "kernels/cuda/attention/factors_grad_hopper.h"
 
 #include "base/divide.h"
@@ -22,7 +26,8 @@ namespace {
 
 constexpr int kStages = 3;
 constexpr int kSteps = kColumns / 16;  // of a product's inner elements
-// Registers of a thread of the four warps around the copying thread, which give the rest to others.
+// In the pass over keys: the registers of a thread of the four warps to which the copying thread
+// belongs. They give the rest to the warps that compute.
 constexpr int kCopying = 32;
 
 // Tiles in the layout of CopyTileAsync.
@@ -60,7 +65,7 @@ static_assert(sizeof(QueryMemory) <= HopperSharedBytes(kQueryBlocks));
 template <int kSize>
 class QueryBlock {
  public:
-  // `terms`: the call's, of which the compiler knows what it lacks.
+  // `terms`: those of the call, from which the compiler knows what is absent (AssumeFactors).
   __device__ QueryBlock(const FactorsCall& call, const Terms<BFloat16>& terms)
       : call_(call), terms_(terms) {}
 
@@ -178,7 +183,7 @@ class QueryBlock {
     return memory_.statistics[WarpIndex() * 16 + FragmentRow(k)];
   }
 
-  // dP = dY V^T. The stage is empty then.
+  // Sets d_scores_ to dP = dY V^T, and frees the stage.
   __device__ __forceinline__ void MultiplyByValues() {
     const int group = WarpIndex() / kProductWarps;
     const BFloat16* dy = memory_.own.dy + group * 16 * kProductWarps * kColumns;
@@ -193,7 +198,7 @@ class QueryBlock {
     SyncWarp();
   }
 
-  // Adds the tile's share of da. It has all of its elements of db.
+  // Adds the tile's share of da, and stores db of the tile's keys: no other tile adds to it.
   __device__ __forceinline__ void AddToFactors() {
     factors_.AddGradients(d_scores_, place_.passing, d_a_, [&](int place, float sum) {
       sum = QuadSum(sum);
@@ -300,7 +305,7 @@ class KeyBlock {
   }
 
  private:
-  // Calls body() for the keys that are the block's, after it has set where they are.
+  // Calls body() for each tile of keys of the block, after setting b_, h_ and first_key_ to it.
   template <typename Body>
   __device__ __forceinline__ void ForKeys(const Body& body) {
     const int tiles = DivideUp(static_cast<int>(terms_.keys), kKeys);

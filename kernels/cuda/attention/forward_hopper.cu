@@ -84,7 +84,8 @@ struct HopperCall {
 template <typename Kind>
 class HopperBlock {
  public:
-  // `forward`: the call's, of which the compiler knows what it lacks.
+  // `forward`: that of the call, from whose terms the compiler knows what is absent
+  // (AssumeFactors, AssumeTable).
   __device__ HopperBlock(const HopperCall& call, const Forward<BFloat16>& forward)
       : call_(call), forward_(forward), memory_(Shared<Memory>()) {
     const auto heads = static_cast<int>(terms_.heads), block = static_cast<int>(BlockIndex());

@@ -25,8 +25,8 @@ namespace {
 constexpr int kGroups = 2, kConsumers = kGroups * kProductWarps;  // warps
 constexpr int kKeys = kGroups * kColumns, kQueries = kPassing<BFloat16>;
 constexpr int kGradientThreads = (kConsumers + kProductWarps) * kWarp;
-// Registers of a thread: what the threads that compute get is what those around the copying thread
-// give back, of the 168 that each has at first.
+// Registers of a thread. Each has 168 at first. The four warps to which the copying thread belongs
+// give some back, and the warps that compute get these.
 constexpr int kComputing = 232, kCopying = 40;
 constexpr int kSteps = kColumns / 16;  // of a product's inner elements
 
@@ -127,7 +127,8 @@ class Producer {
 template <Table kTable, typename Layout>
 class Consumer {
  public:
-  // `backward`: the call's, of which the compiler knows what it lacks.
+  // `backward`: that of the call, from whose terms the compiler knows what is absent
+  // (AssumeTable).
   __device__ Consumer(const GradientCall& call, const Backward<BFloat16>& backward,
                       const Share& share, GradientMemory<Layout>& memory)
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}

@@ -18,8 +18,8 @@ constexpr int kTableThreads = (kConsumers + kProductWarps) * kWarp;
 constexpr int kKeyTiles = 2;  // of a group
 constexpr int kQueries = kGroups * kColumns, kKeys = kKeyTiles * kColumns;
 constexpr int kStages = 3;
-// Registers of a thread: what the threads that compute get is what those that copy give back, of
-// the 168 that each has at first.
+// Registers of a thread. Each has 168 at first. The warps that copy give some back, and the warps
+// that compute get these.
 constexpr int kComputing = 240, kCopying = 24;
 
 struct Tiles {
@@ -176,8 +176,8 @@ class Consumer {
   __device__ __forceinline__ void AddExample(int b) {
     const RowStatistics* statistics = memory_.statistics[turn_.stage] + WarpIndex() * 16;
     const RowStatistics rows[] = {statistics[FragmentRow(0)], statistics[FragmentRow(2)]};
-    // The place could be computed, but then the compiler would keep in registers all that depends
-    // on it.
+    // The place could be computed here, but then the compiler would keep all that depends on it in
+    // registers.
     Place place = memory_.places[turn_.stage];
     place.mask.pattern = false;  // there is none, which the compiler cannot know
 #pragma unroll
@@ -189,8 +189,8 @@ class Consumer {
     turn_ = turn_.Next();
   }
 
-  // Adds dS of 64 keys. The products add to what S and dP - D begin with: -infinity where a mask
-  // leaves a score out, -D.
+  // Adds dS of 64 keys to the sums. The products are added to sums that begin with the other terms
+  // of the scores, or -infinity where a mask leaves a score out, and for dP - D with -D.
   __device__ __forceinline__ void AddTile(int b, const Place& place, int key_tile,
                                           const RowStatistics (&rows)[2]) {
     const Tiles& tiles = memory_.stages[turn_.stage];

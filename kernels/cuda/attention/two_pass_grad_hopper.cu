@@ -31,8 +31,8 @@ constexpr int kGroups = 2, kConsumers = kGroups * kProductWarps;  // warps
 constexpr int kSideThreads = (kConsumers + kProductWarps) * kWarp;
 constexpr int kOwn = kGroups * kColumns, kPassingRows = kPassing<BFloat16>;
 constexpr int kOwnStages = 2, kStages = 3;
-// Registers of a thread: what the threads that compute get is what those around the copying thread
-// give back, of the 168 that each has at first.
+// Registers of a thread. Each has 168 at first. The four warps to which the copying thread belongs
+// give some back, and the warps that compute get these.
 constexpr int kComputing = 232, kCopying = 40;
 
 template <int kOperands>
@@ -67,7 +67,8 @@ int64_t TilesOf(const Sizes& sizes, bool keys) {
 }
 template <typename Sizes>
 int64_t PartsOf(const Sizes& sizes, bool keys) {
-  // A part of the keys has sums of its own, whose memory should buy more than a few percent.
+  // Each part of the pass over keys takes memory for sums of its own and time to store them, which
+  // should buy more than a few percent.
   const int64_t storing = keys ? 1 : 0;
   return PartsFor(sizes.batch, TilesOf(sizes, keys), Multiprocessors(), storing);
 }
@@ -149,7 +150,8 @@ class Consumer {
  public:
   using Memory = BlockMemory<Pass::kOperands>;
 
-  // `backward`: the call's, of which the compiler knows what it lacks.
+  // `backward`: that of the call, from whose terms the compiler knows what is absent
+  // (AssumeProducts).
   __device__ Consumer(const SideCall& call, const Backward<BFloat16>& backward,
                       const SideShare& share, Memory& memory)
       : work_(call.work), call_(backward), share_(share), memory_(memory) {}
