@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pages say of the tree is so: the tests that they name exist, and the exit codes, variables
-// and messages are those of the sources.
+// What pages say of the tree is so: their links lead to files and headings, the tests that they
+// name exist, and the exit codes, variables and messages are those of the sources.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -51,6 +54,49 @@ std::set<std::string> CasesIn(const fs::path& path) {
     }
   }
   return cases;
+}
+
+// The name by which links find a heading, as GitHub makes it.
+std::string AnchorOf(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading.substr(heading.find(' ') + 1)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == ' ') {
+      anchor += '-';
+    } else if (byte >= 0x80 || std::isalnum(byte) != 0 || c == '_' || c == '-') {
+      anchor += static_cast<char>(std::tolower(byte));
+    }
+  }
+  return anchor;
+}
+
+TEST(Pages, LinkToWhatThereIs) {
+  static const std::regex link(R"(\]\(([^)#\s]*)(?:#([^)\s]+))?\))");
+  std::vector<fs::path> pages;
+  std::ranges::copy_if(Files(), std::back_inserter(pages),
+                       [](const fs::path& path) { return path.extension() == ".md"; });
+  std::map<fs::path, std::set<std::string>> anchors;
+  for (const fs::path& page : pages) {
+    for (const std::string& line : Lines(Root() / page)) {
+      if (line.starts_with("#")) anchors[page].insert(AnchorOf(line));
+    }
+  }
+  int links = 0;
+  for (const fs::path& page : pages) {
+    for (const std::string& line : Lines(Root() / page)) {
+      if (line.starts_with("    ")) continue;  // code
+      for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
+        const std::string name = (*it)[1], anchor = (*it)[2];
+        if (name.starts_with("http")) continue;
+        ++links;
+        const fs::path file = name.empty() ? page : (page.parent_path() / name).lexically_normal();
+        EXPECT_TRUE(fs::exists(Root() / file)) << page << " links to " << name;
+        EXPECT_TRUE(anchor.empty() || anchors[file].contains(anchor))
+            << page << " links to " << name << '#' << anchor;
+      }
+    }
+  }
+  EXPECT_GT(links, 200);
 }
 
 class NamesOfTests {
