@@ -82,7 +82,7 @@ class Times(unittest.TestCase):
         for ending, why in endings.items():
             program = f"import sys, time; print('{{}}', flush=True); print('{{', end='', flush=True); {ending}"
             with self.assertRaisesRegex(measuring.FailedCommand, why) as failed:
-                measuring.output_of(sys.executable, "-c", program, seconds=1.0 if "sleep" in ending else None)
+                measuring.output_of(sys.executable, "-c", program, seconds=1.0 if "sleep" in ending else 100.0)
             self.assertEqual(gpu_programs.json_lines(failed.exception.output), [{}])
 
     def test_the_messages_of_a_quiet_command_are_in_its_error(self) -> None:

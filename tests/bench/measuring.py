@@ -29,6 +29,7 @@ MEMORY_IS_KEPT: Final = {
     "THP_MEM_ALLOC_ENABLE": "1",
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
+A_DAY: Final = 86400.0  # seconds
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
 
@@ -65,10 +66,11 @@ class FailedCommand(RuntimeError):
         self.output = output
 
 
-def output_of(*command: str | Path, seconds: float | None = None, quiet: bool = False) -> str:
+def output_of(*command: str | Path, seconds: float = A_DAY, quiet: bool = False) -> str:
     """What a command prints, run in the repository's root for so long at most.
 
-    Its messages pass to ours; with `quiet` only their end, in the error.
+    Its messages pass to ours; with `quiet` only their end, in the error. There is always a limit: without one communicate
+    reads to the end of the output at once, and a signal that arrives together with output waits until more comes.
     """
     text = [str(part) for part in command]
     messages = subprocess.PIPE if quiet else None
