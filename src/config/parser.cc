@@ -233,8 +233,9 @@ class Parser {
     std::string error;
     if (token.kind == TokenKind::kString) {
       text.text.clear();
-      while (error.empty() && Peek().kind == TokenKind::kString) {
-        Unescape(Take().text, &text.text, &error);
+      while (Peek().kind == TokenKind::kString) {
+        const Token& part = Take();
+        if (error.empty()) Unescape(part.text, &text.text, &error);
       }
     } else if (token.kind == TokenKind::kNumber || token.kind == TokenKind::kIdentifier) {
       // A name followed by a colon or brace is the next field: this one's value was forgotten.

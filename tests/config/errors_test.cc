@@ -153,6 +153,10 @@ TEST(ConfigErrors, Bytes) {
       OnlyError("train { directory: 'a\\q' }"),
       "error: x:1:20: train.directory: unknown escape \\q in a string; a backslash is written "
       "\\\\");
+  EXPECT_EQ(
+      OnlyError("train { directory: 'a\\q' 'b' }"),
+      "error: x:1:20: train.directory: unknown escape \\q in a string; a backslash is written "
+      "\\\\");
   EXPECT_EQ(OnlyError("\xEF\xBB\xBFmodel {}"),
             "error: x:1:1: byte order mark; save the file as UTF-8 without one");
 }
