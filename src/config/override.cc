@@ -43,22 +43,26 @@ class Assignment {
       if (!KeepsElementKind(field)) return;
       const bool last = i + 1 == steps.size();
       if (index.empty() && last) return SetValue(field, value);
-      if (last || !index.empty() || field->is_repeated() || !field->message_type()) {
-        if (last || !EnterElement(field, index)) return ReportPath(field, index);
-      } else {
+      if (!last && index.empty() && !field->is_repeated() && field->message_type()) {
         Enter(field);
+      } else if (last || !EnterElement(field, index)) {
+        return ReportPath(field, index);
       }
     }
   }
 
  private:
-  void Report(const std::string& message) { problems_.Add({source_}, message); }
+  // Of the field at owner_; checks that depend on it are then left out.
+  void Report(const std::string& message) {
+    layer_.broken.insert(owner_);
+    problems_.Add({source_}, message);
+  }
 
   void ReportUnknown(const std::string& name, const std::string& last) {
     const UnknownField unknown{*message_->GetDescriptor(), owner_, name, last};
     const std::vector<std::string> meant = MeantFields(unknown);
     layer_.broken.insert(meant.begin(), meant.end());
-    Report(UnknownFieldMessage(unknown, meant));
+    problems_.Add({source_}, UnknownFieldMessage(unknown, meant));
   }
 
   void ReportPath(const FieldDescriptor* field, const std::string& index) {

@@ -28,9 +28,10 @@ inline std::vector<std::string> ErrorLines(const std::string& text,
 }
 
 // The same for --set.
-inline std::vector<std::string> OverrideErrorLines(const std::string& assignment) {
+inline std::vector<std::string> OverrideErrorLines(const std::string& assignment,
+                                                   const ConfigPurpose& purpose = kForModel) {
   try {
-    LoadConfig({}, std::vector<std::string>{assignment}, kForModel);
+    LoadConfig({}, std::vector<std::string>{assignment}, purpose);
     return {};
   } catch (const Error& error) {
     return Split(error.what(), '\n');

@@ -232,6 +232,16 @@ TEST(Layering, OverridesOfAFieldInsideAListElement) {
   }
 }
 
+// That the required field lacks a value, too, is not a second mistake.
+TEST(Layering, AWrongOverrideOfARequiredFieldIsOneError) {
+  for (const char* assignment : {"data.train[0]=x", "data.train.x=y", "data.train=[x]"}) {
+    EXPECT_EQ(OverrideErrorLines(assignment, {.training_data = true}).size(), 2u) << assignment;
+  }
+  for (const char* assignment : {"train.directory=\xff", "train.directory.x=y"}) {
+    EXPECT_EQ(OverrideErrorLines(assignment, {.run = true}).size(), 2u) << assignment;
+  }
+}
+
 TEST(Layering, PathsThroughListsAreExplained) {
   const auto lines = OverrideErrorLines("model.mixer.attention.term.random.max_length=5");
   EXPECT_NE(lines[0].find("model.mixer.attention.term is a list; set the whole list"),
