@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/utf8.h"
+#include "config/config.h"
 #include "train/run_directory.h"
 
 namespace syntra {
@@ -28,17 +30,18 @@ bool IsTaken(const Path& name) {
          name == files.comparison_page();
 }
 
-// Whether a line may change this field. All other fields are the recipe, which the mixers have in
-// common.
-bool IsOfTheMixer(std::string_view change) {
-  const size_t end =
-      std::min(change.find_first_not_of("abcdefghijklmnopqrstuvwxyz_."), change.size());
-  const std::string_view field = change.substr(0, end);
-  const auto is_in = [&](std::string_view message) {
-    return field.starts_with(message) && (field == message || field[message.size()] == '.');
-  };
-  return is_in("model") || is_in("optimizer") || field == "data.pack" ||
-         field == "checkpoint.initial";
+// Whether a line may change this. All other fields are the recipe, which the mixers have in common.
+bool IsOfTheMixer(const std::string& change) {
+  const std::string field =
+      change.substr(0, change.find_first_not_of("abcdefghijklmnopqrstuvwxyz_."));
+  if (field == "data.pack" || field == "checkpoint.initial") return true;
+  const std::string message = field.substr(0, field.find('.'));
+  if (message != "model" && message != "optimizer") return false;
+  // "model { ... }" may go on with others.
+  Config changed = ReadUnchecked({}, std::vector{change});
+  changed.clear_model();
+  changed.clear_optimizer();
+  return changed.ByteSizeLong() == 0;
 }
 
 }  // namespace
@@ -46,14 +49,15 @@ bool IsOfTheMixer(std::string_view change) {
 std::vector<ListedMixer> ReadMixerList(const std::string& file) {
   std::vector<ListedMixer> mixers;
   int number = 0;
-  for (const std::string& whole :
-       Split(ReadWholeFile(file, kMaxFileBytes, ExitCode::kConfig), '\n')) {
+  const std::string text = ReadWholeFile(file, kMaxFileBytes, ExitCode::kConfig);
+  const size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  for (const std::string& whole : Split(std::string_view(text).substr(begin), '\n')) {
     ++number;
     const std::string_view line = StripSpace(whole);
     if (line.empty() || line.starts_with('#')) continue;
     const size_t end = std::min(line.find_first_of(" \t"), line.size());
     const std::string name(line.substr(0, end));
-    const std::string_view change = StripSpace(line.substr(end));
+    const std::string change(StripSpace(line.substr(end)));
     if (IsTaken(name)) {
       Fail(ExitCode::kConfig,
            "{}:{}: a mixer cannot be called {}, since the comparison has a file or directory of "
@@ -80,7 +84,7 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
       }
       mixers.push_back({name, {}});
     }
-    if (!change.empty()) mixers.back().overrides.emplace_back(change);
+    if (!change.empty()) mixers.back().overrides.push_back(change);
   }
   if (mixers.empty()) {
     Fail(ExitCode::kConfig, "{} lists no mixer; each has a line of its name and what it changes",

@@ -9,7 +9,7 @@ namespace syntra {
 
 // A line: a name, then what the mixer changes of `model`, `optimizer`, data.pack and
 // checkpoint.initial, as after --set. Several lines with one name, side by side, add up. A name
-// alone changes nothing. "#" begins a comment line.
+// alone changes nothing. "#" begins a comment line. A byte-order mark at the start is skipped.
 struct ListedMixer {
   std::string name;
   std::vector<std::string> overrides;

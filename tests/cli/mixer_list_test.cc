@@ -5,9 +5,12 @@
 
 #include <set>
 
+#include "base/file.h"
 #include "config/config.h"
 #include "configs/schema/kind_of.h"
+#include "tests/base/error_of.h"
 #include "tests/base/kinds.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {
@@ -35,6 +38,28 @@ TEST(MixerList, TheEncodersFitTheTasksOfEncoders) {
       EXPECT_TRUE(texts.insert(config.model().DebugString()).second) << mixer.name;
     }
     EXPECT_GE(texts.size(), 10u);
+  }
+}
+
+std::vector<ListedMixer> Listed(const std::string& text) {
+  const Path file = ScratchDirectory("list") / "mixers.txt";
+  ReplaceFileDurably(file, text);
+  return ReadMixerList(file);
+}
+
+TEST(MixerList, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  const std::vector<ListedMixer> mixers = Listed("\xEF\xBB\xBF# a comment\r\nplain\r\n");
+  ASSERT_EQ(mixers.size(), 1u);
+  EXPECT_EQ(mixers[0].name, "plain");
+}
+
+// A line may have several messages.
+TEST(MixerList, OnlyTheModelAndItsOptimizerMayDiffer) {
+  const std::string own = "a model { width: 64 } optimizer { beta1: 0.8 }";
+  EXPECT_EQ(Listed(own).size(), 1u);
+  for (const std::string other : {"train { steps: 9 }", "data { task: [] }", "evaluation {}"}) {
+    const std::string error = ErrorOf([&] { Listed(own + " " + other + "\n"); }, ExitCode::kConfig);
+    EXPECT_NE(error.find(":1: a mixer may not change \"model { width: 64 }"), error.npos) << error;
   }
 }
 
