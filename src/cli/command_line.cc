@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <regex>
 
 #include "base/crash_guard.h"
 #include "base/failure.h"
@@ -176,8 +175,14 @@ std::string ProblemOfPath(const std::string& text) {
 
 // The library takes 010 for 8, and lets "nan" through ranges.
 std::string ProblemOfNumber(const std::string& text) {
-  static const std::regex decimal(R"([-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?)");
-  if (std::regex_match(text, decimal)) return "";
+  const bool has_sign = text.starts_with('-') || text.starts_with('+');
+  const std::string_view digits = std::string_view(text).substr(has_sign ? 1 : 0);
+  const auto is_digit = [&](size_t i) {
+    return i < digits.size() && digits[i] >= '0' && digits[i] <= '9';
+  };
+  const bool is_octal = digits.starts_with('0') && is_digit(1);
+  double value;
+  if (is_digit(0) && !is_octal && ParseDouble(digits, &value)) return "";
   return fmt::format("\"{}\" is not a decimal number", Printable(text, 40));
 }
 

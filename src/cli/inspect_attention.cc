@@ -5,13 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <regex>
 #include <span>
 #include <string>
 #include <vector>
@@ -265,9 +265,9 @@ ShownExamples ValidationExamples(const LoadedModel& loaded, const AttentionOptio
 }
 
 // Attentions whose names differ only in numbers do the same in other layers.
-std::string WithoutNumbers(const std::string& name) {
-  static const std::regex numbers("[0-9]+");
-  return std::regex_replace(name, numbers, "");
+std::string WithoutNumbers(std::string name) {
+  std::erase_if(name, [](unsigned char c) { return std::isdigit(c); });
+  return name;
 }
 
 // The indices of the names that contain one of `layers`; if `layers` is empty, those of the first,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 
 #include "configs/schema/kind_of.h"
 #include "mixers/key_value_heads.h"
@@ -148,9 +147,11 @@ class AttentionMixer final : public TokenMixer {
   void ValidateName(const FieldReport& report, int index) const {
     const ScoreTerm& term = config_.term(index);
     if (term.name().empty()) return;
-    static const std::regex word("[a-z][a-z0-9_]*");
+    const bool is_word =
+        term.name()[0] >= 'a' && term.name()[0] <= 'z' &&
+        term.name().find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
     const bool reserved = std::ranges::count(kReservedNames, term.name()) > 0;
-    if (std::regex_match(term.name(), word) && !reserved) return;
+    if (is_word && !reserved) return;
     const std::string path = report.Path(TermField(index)) + ".name";
     report.Add({path}, reserved ? fmt::format("{} {} is the name of a parameter of the mixture; "
                                               "use another",

@@ -118,6 +118,12 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
   }
 }
 
+TEST(Cli, ANumberMayHaveAnyNumberOfDigits) {
+  const Outcome outcome = RunShell("\"$syntra\" plan x --ranks $(printf '%0120000d' 0 | tr 0 1)");
+  EXPECT_EQ(outcome.code, 2) << outcome.code;
+  EXPECT_TRUE(Has(outcome.err, "error: --ranks: ")) << outcome.err.substr(0, 200);
+}
+
 // Two that write the same file at once would spoil it.
 TEST(Cli, OneRankOfAJobDoesWhatOneProcessCanDo) {
   const std::string preset = kPresets + "quickstart.textproto";

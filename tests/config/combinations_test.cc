@@ -70,6 +70,10 @@ TEST(Combinations, Attention) {
       {"term { random { deviation: 2 initialization: NORMAL } }", ""},
   };
   for (const Case& each : cases) Expect(Attention(each.text), each.error);
+  const std::string long_name(500000, 'a');
+  Expect(Attention("term { name: '" + long_name + "' random {} }"), "");
+  Expect(Attention("term { name: '" + long_name + "A' random {} }"),
+         "term[0].name must be a word of lowercase letters");
 }
 
 TEST(Combinations, DecoderTables) {
