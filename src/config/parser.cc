@@ -212,7 +212,7 @@ class Parser {
     }
     if (!Peek().Is('{') && !Peek().Is('<')) {
       ReportValue(Peek(), path, fmt::format("expected {{ ... }}, found {}", Shown(Peek())));
-      if (Peek().line == place.line || lines_ == false) SkipValue(/*is_value=*/true);
+      SkipValue(/*is_value=*/true);
       return;
     }
     const Token& open = Peek();

@@ -101,6 +101,9 @@ TEST(ConfigErrors, BracesAndSeparators) {
   EXPECT_EQ(OnlyError("model { width:\n dropout: 0 }"),
             "error: x:2:2: model.width: has no value before \"dropout\"");
   EXPECT_EQ(OnlyError("model: 5"), "error: x:1:8: model: expected { ... }, found \"5\"");
+  EXPECT_EQ(OnlyError("model:\n 5"), "error: x:2:2: model: expected { ... }, found \"5\"");
+  EXPECT_EQ(OnlyError("model {\n mixer:\n width: 8\n}"),
+            "error: x:3:2: model.mixer: expected { ... }, found \"width\"");
   EXPECT_EQ(OnlyError("data { train: ['a' }"),
             "error: x:1:20: data.train: expected \",\" or \"]\", found \"}\"");
   EXPECT_EQ(OnlyError("model { 5 }"), "error: x:1:9: expected a field name, found \"5\"");
