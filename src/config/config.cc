@@ -25,14 +25,6 @@ void Validate(Layer* layer, const Location& fallback, const ConfigPurpose& purpo
   CheckCombinations(*layer, fallback, problems);
 }
 
-void MergeOverrides(std::span<const std::string> overrides, Layer* merged, Problems* problems) {
-  for (const std::string& assignment : overrides) {
-    Layer layer;
-    ParseOverride(assignment, *merged, &layer, problems);
-    MergeLayer(layer, merged);
-  }
-}
-
 struct Merged {
   Layer layer;
   Location last_file;  // where a field is missed that is set nowhere
@@ -55,11 +47,18 @@ bool ParseFile(const std::string& file, Layer* layer, Problems* problems) {
   }
 }
 
-void MergeFiles(std::span<const std::string> files, Merged* merged, Problems* problems) {
+// Lays the files over what was merged before, then the overrides.
+void Merge(std::span<const std::string> files, std::span<const std::string> overrides,
+           Merged* merged, Problems* problems) {
   for (const std::string& file : files) {
     merged->last_file = {file, 1, 1};
     Layer layer;
     if (!ParseFile(file, &layer, problems)) merged->all_read = false;
+    MergeLayer(layer, &merged->layer);
+  }
+  for (const std::string& assignment : overrides) {
+    Layer layer;
+    ParseOverride(assignment, merged->layer, &layer, problems);
     MergeLayer(layer, &merged->layer);
   }
 }
@@ -103,24 +102,21 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
                   const ConfigPurpose& purpose) {
   Problems problems;
   Merged merged;
-  MergeFiles(files, &merged, &problems);
-  MergeOverrides(overrides, &merged.layer, &problems);
+  Merge(files, overrides, &merged, &problems);
   return Checked(std::move(merged), purpose, &problems);
 }
 
 void CheckReadable(std::span<const std::string> files, std::span<const std::string> overrides) {
   Problems problems;
   Merged merged;
-  MergeFiles(files, &merged, &problems);
-  MergeOverrides(overrides, &merged.layer, &problems);
+  Merge(files, overrides, &merged, &problems);
   problems.ThrowIfAny();
 }
 
 Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides) {
   Problems ignored;
   Merged merged;
-  MergeFiles(files, &merged, &ignored);
-  MergeOverrides(overrides, &merged.layer, &ignored);
+  Merge(files, overrides, &merged, &ignored);
   return merged.layer.config;
 }
 
@@ -130,8 +126,7 @@ Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files
   Merged merged;
   merged.all_read = ParseLayer(base.source, base.text, &merged.layer, &problems);
   const Config start = merged.layer.config;
-  MergeFiles(files, &merged, &problems);
-  MergeOverrides(overrides, &merged.layer, &problems);
+  Merge(files, overrides, &merged, &problems);
   if (start.has_model()) CheckKeepsMixers(base, start.model(), merged.layer, &problems);
   return Checked(std::move(merged), purpose, &problems);
 }
@@ -142,7 +137,7 @@ Config ParseConfig(const std::string& source, std::string_view text,
   Merged merged;
   merged.last_file = {source, 1, 1};
   merged.all_read = ParseLayer(source, text, &merged.layer, &problems);
-  MergeOverrides(overrides, &merged.layer, &problems);
+  Merge({}, overrides, &merged, &problems);
   return Checked(std::move(merged), purpose, &problems);
 }
 
