@@ -11,6 +11,7 @@
 #include "config/layer.h"
 #include "config/scalar.h"
 #include "configs/schema/defaults.h"
+#include "configs/schema/kind_of.h"
 #include "model/architecture.h"
 
 namespace syntra {
@@ -48,18 +49,6 @@ void SetToDefault(Message* message, const FieldDescriptor* field) {
     const std::string error = SetScalar(message, field, {kind, text});
     SYNTRA_CHECK(error.empty(), "default of {}: {}", field->full_name(), error);
   }
-}
-
-// Whether to set the message is to choose one of several kinds of it.
-bool IsChoice(const google::protobuf::Descriptor& message) {
-  for (int i = 0; i < message.oneof_decl_count(); ++i) {
-    const auto* oneof = message.oneof_decl(i);
-    bool kinds = true;
-    for (int k = 0; k < oneof->field_count(); ++k)
-      kinds &= oneof->field(k)->message_type() != nullptr;
-    if (kinds) return true;
-  }
-  return false;
 }
 
 // Whether another way to say the same is set.

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "config/problem.h"
 #include "configs/schema/config.pb.h"
+#include "configs/schema/kind_of.h"
 
 namespace syntra {
 namespace {
@@ -154,25 +155,13 @@ std::vector<std::string> NearestTo(const std::string& owner,
   return nearest;
 }
 
-// Whether one of several messages is set there, as a mixer or a task.
-bool IsChoiceOfMessages(const google::protobuf::OneofDescriptor& choice) {
-  for (int i = 0; i < choice.field_count(); ++i) {
-    if (!choice.field(i)->message_type()) return false;
-  }
-  return choice.field_count() > 1;
-}
-
 // "; it has cola, sst2, ..." of a message that is a choice of kinds: where nothing tells what was
 // meant, one of these was.
 std::string KindsIn(const Descriptor& message) {
+  if (!IsChoice(message)) return "";
   std::vector<std::string> names;
-  bool is_choice = false;
-  for (int i = 0; i < message.field_count(); ++i) {
-    names.push_back(message.field(i)->name());
-    const auto* choice = message.field(i)->real_containing_oneof();
-    is_choice |= choice && IsChoiceOfMessages(*choice);
-  }
-  return is_choice ? "; it has " + Join(names, ", ") : "";
+  for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
+  return "; it has " + Join(names, ", ");
 }
 
 bool IsCalled(const Counterpart& counterpart, const std::string& name) {
