@@ -183,8 +183,7 @@ class Examination {
       all.push_back(fmt::format("{} (NUMA node {}{})", cores.cpus, cores.nodes,
                                 cores.are_near_gpu ? ", near its GPU" : ""));
     }
-    Add("topology", fmt::format("cpus of {} rank{}", all.size(), all.size() > 1 ? "s" : "").c_str(),
-        Join(all, "; "));
+    Add("topology", ("cpus of " + Counted(std::ssize(all), "rank")).c_str(), Join(all, "; "));
   }
 
   void Memory() {

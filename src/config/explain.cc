@@ -63,10 +63,8 @@ std::string TypeText(const FieldDescriptor& field) {
 
 std::string DefaultText(const FieldDescriptor& field) {
   if (field.is_repeated() || field.message_type()) return "";
-  const auto* factory = google::protobuf::MessageFactory::generated_factory();
-  const auto* owner =
-      const_cast<google::protobuf::MessageFactory*>(factory)->GetPrototype(field.containing_type());
-  return ScalarToText(*owner, &field);
+  auto* factory = google::protobuf::MessageFactory::generated_factory();
+  return ScalarToText(*factory->GetPrototype(field.containing_type()), &field);
 }
 
 std::string ValueLines(const SchemaComments& comments, const EnumDescriptor& type) {
