@@ -142,10 +142,15 @@ bool Layer::IsBroken(const std::string& path) const {
 
 void MergeLayer(const Layer& upper, Layer* lower) {
   if (upper.config.model().has_attention_dropout()) ClearAttentionDropout(lower);
-  ClearReplaced(upper.config, upper.locations, "", &lower->config, &lower->locations);
-  lower->config.MergeFrom(upper.config);
-  lower->locations.MergeFrom(upper.locations);
+  MergeMessage(upper.config, upper.locations, "", &lower->config, &lower->locations);
   lower->broken.insert(upper.broken.begin(), upper.broken.end());
+}
+
+void MergeMessage(const Message& upper, const FieldLocations& upper_locations,
+                  const std::string& path, Message* lower, FieldLocations* locations) {
+  ClearReplaced(upper, upper_locations, path, lower, locations);
+  lower->MergeFrom(upper);
+  locations->MergeFrom(upper_locations);
 }
 
 void SpreadAttentionDropout(ModelConfig* model) {

@@ -56,6 +56,12 @@ struct Layer {
 // replaces the one that was set. model.attention_dropout replaces every rate that it stands for.
 void MergeLayer(const Layer& upper, Layer* lower);
 
+// Lays `upper` over `lower`, two messages of a kind that lie at `path`, in the same way, and the
+// places of their fields, too.
+void MergeMessage(const google::protobuf::Message& upper, const FieldLocations& upper_locations,
+                  const std::string& path, google::protobuf::Message* lower,
+                  FieldLocations* locations);
+
 // Clears model.attention_dropout and sets what it stands for: `dropout` of every kind of attention
 // that does not set its own. To be called once all layers are merged.
 void SpreadAttentionDropout(ModelConfig* model);

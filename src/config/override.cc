@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <optional>
 
 #include "base/text.h"
@@ -144,19 +145,24 @@ class Assignment {
     return false;
   }
 
+  // The value is a layer of its own: an element may have one of the field already.
   void SetValue(const FieldDescriptor* field, const std::string& value) {
-    layer_.locations.EraseTree(owner_);
-    layer_.locations.Set(owner_, {source_});
-    if (in_element_) message_->GetReflection()->ClearField(message_, field);
+    const std::unique_ptr<Message> message(message_->New());
+    Layer set;
+    set.locations.Set(owner_, {source_});
     const std::string stripped(StripSpace(value));
     const bool is_list = field->is_repeated() && stripped.starts_with('[');
     const bool quoted = stripped.starts_with('"') || stripped.starts_with('\'');
     if (field->type() != FieldDescriptor::TYPE_STRING || is_list || quoted) {
-      ParseOverrideValue(source_, stripped, message_, field, owner_, &layer_, &problems_);
-    } else if (const std::string error = SetScalar(message_, field, {TokenKind::kString, value});
+      ParseOverrideValue(source_, stripped, message.get(), field, owner_, &set, &problems_);
+    } else if (const std::string error =
+                   SetScalar(message.get(), field, {TokenKind::kString, value});
                !error.empty()) {
       Report(fmt::format("{}: {}", owner_, error));
     }
+    const size_t outer = owner_.size() - std::min(owner_.size(), field->name().size() + 1);
+    MergeMessage(*message, set.locations, owner_.substr(0, outer), message_, &layer_.locations);
+    layer_.broken.merge(set.broken);
   }
 
   const std::string& source_;

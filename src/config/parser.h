@@ -23,8 +23,8 @@ std::string NoConfigurationMessage(const std::string& file, const std::string& w
 void ParseOverrideText(const std::string& source, std::string_view text, Layer* layer,
                        Problems* problems);
 
-// Parses `text` as the value of `field` of `message`, which is the part of the layer's config
-// before `path`.
+// Parses `text` as the value of `field` of `message`, which lies at `path`; places and broken
+// fields go to the layer.
 void ParseOverrideValue(const std::string& source, std::string_view text,
                         google::protobuf::Message* message,
                         const google::protobuf::FieldDescriptor* field, const std::string& path,

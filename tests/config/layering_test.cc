@@ -233,6 +233,24 @@ TEST(Layering, OverridesOfAFieldInsideAListElement) {
 }
 
 // That the required field lacks a value, too, is not a second mistake.
+TEST(Layering, MessagesInsideAListElementMerge) {
+  const std::string a = Write("merged.textproto",
+                              "model { mixer { attention { term { dense { bias: true } } } } }\n"
+                              "data { task { classification { name: 'n' label: ['a', 'b'] } } }");
+  const Config config =
+      Load({a}, {"model.mixer.attention.term[0].dense={ max_length: 600 }",
+                 "data.task[0].classification={ label: ['x', 'y', 'z'] metric: 'f1' }",
+                 "data.task[0].classification.metric=['macro_f1']"});
+  const DenseTerm& dense = config.model().mixer().attention().term(0).dense();
+  EXPECT_EQ(dense.max_length(), 600);
+  EXPECT_TRUE(dense.bias());
+  const ClassificationTask& task = config.data().task(0).classification();
+  EXPECT_EQ(task.name(), "n");
+  EXPECT_EQ(task.label_size(), 3);
+  ASSERT_EQ(task.metric_size(), 1);
+  EXPECT_EQ(task.metric(0), "macro_f1");
+}
+
 TEST(Layering, AWrongOverrideOfARequiredFieldIsOneError) {
   for (const char* assignment : {"data.train[0]=x", "data.train.x=y", "data.train=[x]"}) {
     EXPECT_EQ(OverrideErrorLines(assignment, {.training_data = true}).size(), 2u) << assignment;
