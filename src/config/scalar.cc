@@ -112,6 +112,7 @@ std::string ParseFloat(const FieldDescriptor& field, std::string_view text, doub
   if (result.ec == std::errc::result_out_of_range || std::abs(*value) > largest) {
     return fmt::format("{} is too large or too small for a floating-point number", Quoted(text));
   }
+  if (*value == 0) *value = 0;  // as text, in digests and differences, -0 would be another number
   return "";
 }
 

@@ -59,6 +59,13 @@ TEST(Print, DifferencesCompareValuesNotPresence) {
   EXPECT_EQ(ConfigDifferences(a, ConfigOfText("data { train: 'f' }")), added);
 }
 
+TEST(Print, ThereIsOneZero) {
+  const std::string halting = "model { encoder { layers { recurrence { halting { bias: ";
+  EXPECT_EQ(ConfigDigest(ConfigOfText(halting + "-0.0 } } } } }")),
+            ConfigDigest(ConfigOfText(halting + "0 } } } } }")));
+  EXPECT_TRUE(ConfigDifferences(ConfigOfText("model { dropout: -0 }"), Config()).empty());
+}
+
 TEST(Print, DigestIsOfTheMeaning) {
   const std::string digest = ConfigDigest(ConfigOfText("model { width: 512 }"));
   EXPECT_EQ(digest.size(), 32u);
