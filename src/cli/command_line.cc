@@ -77,6 +77,7 @@ std::string Meant(const CLI::App& app, const std::string& argument, const std::s
 
 // The command that other programs call `name`, or that has this name inside another one.
 std::string CommandCalled(const CLI::App& root, const std::string& name) {
+  if (name.empty()) return "";
   for (const Command& command : kCommands) {
     const std::vector<std::string> names = Split(command.elsewhere, ' ');
     if (std::ranges::find(names, name) == names.end()) continue;
@@ -106,7 +107,8 @@ std::string MissingPart(const CLI::App& app, const std::string& name) {
 std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
   const std::string name = FullName(app);
-  const std::vector<std::string> extras = root.remaining(true);
+  std::vector<std::string> extras = root.remaining(true);
+  std::erase(extras, "--");  // only says that no options follow
   if (extras.empty()) {
     const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const std::string missing = lacks ? MissingPart(app, name) : "";

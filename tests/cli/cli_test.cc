@@ -55,6 +55,10 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"--versoin", "error: syntra has no option \"--versoin\"; did you mean \"--version\"?"},
       {"config show --confg=x",
        "error: syntra config show has no option \"--confg\"; did you mean \"--config\"?"},
+      {"''", "error: syntra has no command \"\"\n"},
+      {"config show -- --foo",
+       "error: file: must have a value before --foo; if --foo is its name, "
+       "write ./--foo\n"},
       {"config show", "error: no configuration; give a file, e.g. my.textproto"},
       {"config show --config", "error: --config"},
       {"--set train.steps=5 config show",
