@@ -34,7 +34,11 @@ class Parser {
   // Reports places as `source`:line:column, or all as `source` alone for an override.
   Parser(const std::string& source, std::string_view text, bool lines, Layer* layer,
          Problems* problems)
-      : source_(source), lines_(lines), layer_(*layer), problems_(*problems) {
+      : source_(source),
+        lines_(lines),
+        layer_(*layer),
+        problems_(*problems),
+        before_(problems->list().size()) {
     Problems found;
     tokens_ = Tokenize(source, text, &found);
     for (const Problem& problem : found.list()) {
@@ -49,10 +53,9 @@ class Parser {
 
   // The value of `field` alone, up to the end of the text.
   void ParseOneValue(Message* message, const FieldDescriptor* field, const std::string& path) {
-    const size_t before = problems_.list().size();
     ParseValue(message, field, path, Peek(), 0);
     // The rest of a wrong value is not a second mistake.
-    if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before) return;
+    if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before_) return;
     ReportValue(Peek(), path, fmt::format("unexpected {} after the value", Shown(Peek())));
   }
 
@@ -310,6 +313,7 @@ class Parser {
   const bool lines_;
   Layer& layer_;
   Problems& problems_;
+  const size_t before_;  // problems that are not of this text
   std::vector<Token> tokens_;
   size_t next_ = 0;
   size_t unknown_fields_ = 0;

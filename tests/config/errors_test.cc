@@ -133,6 +133,9 @@ TEST(ConfigErrors, AWrongValueIsOneError) {
   const std::vector<std::string> rest = {
       "error: --set model.width=8 9: model.width: unexpected \"9\" after the value", "1 error"};
   EXPECT_EQ(OverrideErrorLines("model.width=8 9"), rest);
+  const std::vector<std::string> compared = {
+      "error: --set model.width==8: unexpected character \"=\"", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("model.width==8"), compared);
   const std::vector<std::string> separated = {
       "error: --set train.steps=2,000: train.steps: unexpected \",\" after the value", "1 error"};
   EXPECT_EQ(OverrideErrorLines("train.steps=2,000"), separated);
