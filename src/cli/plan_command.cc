@@ -29,6 +29,7 @@
 #include "plan/fits.h"
 #include "plan/forecast.h"
 #include "plan/training_plan.h"
+#include "train/run_directory.h"
 #include "train/threads.h"
 
 namespace syntra {
@@ -180,9 +181,10 @@ std::vector<std::pair<std::string, Config>> LoadModels(const ModelOptions& commo
   if (options.models.empty()) list.emplace_back("", LoadForModel(common));
   const ConfigOptions& config = *common.config;
   for (const std::string& model : options.models) {
-    std::vector<std::string> files{model};
+    std::vector<std::string> files{ConfigFileAt(model)};
     std::ranges::copy(config.Files(), std::back_inserter(files));
-    list.emplace_back(Path(model).stem().string(), LoadConfig(files, config.overrides, kForModel));
+    list.emplace_back(IsDirectory(model) ? RunDirectory{model}.name() : Path(model).stem().string(),
+                      LoadConfig(files, config.overrides, kForModel));
   }
   return list;
 }
@@ -283,7 +285,8 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
          "Also predict fewer ranks (1, 2, 4 and so on), with the same number of rows per rank")
       ->needs(nodes);
   Repeatable(add("--model", options->models,
-                 "Configuration of a model to compare, read before the other files"))
+                 "Configuration of a model to compare, or a run directory, read before the other "
+                 "files"))
       ->excludes("--init-from")
       ->type_name("FILE");
   add("--svg", options->svg,

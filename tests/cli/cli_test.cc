@@ -297,6 +297,11 @@ TEST(Cli, ARunDirectoryStandsForItsConfiguration) {
   const Outcome differences =
       Syntra(fmt::format("config diff '{}' '{}'", run.string(), other.string()));
   EXPECT_EQ(differences.out, "model.width: 32 -> 64\n") << differences.err;
+  const Outcome plan = Syntra(fmt::format(
+      "plan --json --nodes 1 --model '{}/' {}clusters/h200.textproto --set train.precision=BF16",
+      run.string(), kPresets));
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  EXPECT_TRUE(Has(plan.out, "\"model\":\"run\"")) << plan.out;
   for (const char* command : {"config show '{}'", "config diff '{}' x"}) {
     const Outcome none = Syntra(fmt::format(fmt::runtime(command), scratch.string()));
     EXPECT_EQ(none.code, 2);
