@@ -40,8 +40,8 @@ void CheckEnvironment() {
     const std::vector<std::string> values = Split(variable.values, ' ');
     if (std::ranges::find(values, value) != values.end()) continue;
     Fail(ExitCode::kConfig,
-         "the environment variable {} is \"{}\", which means nothing{}; set it to {}, or unset it",
-         variable.name, Printable(value, 40), DidYouMean(value, values), Join(values, " or "));
+         "the environment variable {} is \"{}\", which means nothing; set it to {}, or unset it",
+         variable.name, Printable(value, 40), Join(values, " or "));
   }
 }
 
