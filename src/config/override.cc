@@ -18,8 +18,10 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-bool IsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+// Of a path, or of what was meant as one: "batch-size", "term[-1]".
+bool IsOfPath(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-.[]").find(c) != std::string_view::npos;
 }
 
 // Walks down a dotted path, creating messages on the way, and sets the field at its end.
@@ -181,10 +183,7 @@ void ParseOverride(const std::string& assignment, const Layer& lower, Layer* lay
                    Problems* problems) {
   const std::string source = "--set " + Printable(assignment, 100);
   size_t end = 0;
-  while (end < assignment.size() && (IsName(assignment[end]) || assignment[end] == '.' ||
-                                     assignment[end] == '[' || assignment[end] == ']')) {
-    ++end;
-  }
+  while (end < assignment.size() && IsOfPath(assignment[end])) ++end;
   const std::string path = assignment.substr(0, end);
   const std::string_view after = std::string_view(assignment).substr(end);
   const std::string_view rest = StripSpace(after);

@@ -213,6 +213,8 @@ TEST(Layering, OverridesOfAFieldInsideAListElement) {
       {term + "[2].dense.bias=true",
        "term[2]: there is no such element: the list has 2 (0 and 1); set the whole list, or a "
        "field of an existing element"},
+      {term + "[-1].dense.bias=true",
+       "term[-1]: there is no such element: the list has 2 (0 and 1)"},
       {term + "[0].dense.bias=true", "this element is random, not dense"},
       {term + "[x].dense.bias=true", "term[x]: there is no such element: the list has 2 (0 and 1)"},
       {term + "[0]=5",

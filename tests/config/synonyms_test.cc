@@ -142,6 +142,8 @@ TEST(Synonyms, AtTheEndOfAPath) {
       {"training.lr=1", "\"optimizer.schedule.rate\"?"},
       {"trainer.max_steps=1", "\"train.steps\"?"},
       {"model.d_model=1", "\"width\"?"},
+      {"model.d-model=1", "\"width\"?"},
+      {"train.batch-size=1", "\"batch_size\"?"},
       {"optimizr.schedule.rate=1", "\"optimizer.schedule.rate\"?"},
       {"modl.width=1", "\"model\"?"},
       {"evaluation.sample=1", "\"samples\" or \"decoding.sample\"?"},
