@@ -8,44 +8,45 @@ namespace syntra {
 
 AppendFile::AppendFile(const Path& path) : path_(path) {
   try {
-    file_.emplace(File::OpenForAppend(path));
+    Open();
   } catch (const Error& error) {
     WarnOnce(error.what());
   }
 }
 
-void AppendFile::OpenAgainIfReplaced() {
-  if (file_->IsStillNamed()) return;
-  const bool is_there = Exists(path_);
+void AppendFile::Open() {
+  if (file_ && file_->IsStillNamed()) return;
+  const bool was_open = file_.has_value(), is_there = Exists(path_);
   file_ = File::OpenForAppend(path_);
+  part_.reset();
+  if (!was_open) return;
   Log().warn("{} was removed or replaced while the run writes it; later records go to {}",
              path_.string(), is_there ? "the file that is there now" : "a new file");
 }
 
+void AppendFile::CutPart() {
+  if (part_) file_->Truncate(*part_);
+  part_.reset();
+}
+
 void AppendFile::Append(std::string_view record) {
-  if (!file_) return;
-  int64_t size = -1;
   try {
-    OpenAgainIfReplaced();
-    size = file_->Size();
+    Open();
+    CutPart();
+    part_ = file_->Size();
     file_->Write(record);
+    part_.reset();
     warned_ = false;
   } catch (const Error& error) {
     WarnOnce(error.what());
-    // A part of a record would spoil the one after it.
-    if (size >= 0) DropFrom(size);
+    try {
+      CutPart();
+    } catch (const Error&) {  // it is cut before the next record
+    }
   }
 }
 
-void AppendFile::DropFrom(int64_t size) {
-  try {
-    file_->Truncate(size);
-  } catch (const Error&) {
-    file_.reset();
-  }
-}
-
-// By a descriptor of its own, since Append may give up the other.
+// By a descriptor of its own, since Append may replace the other.
 void AppendFile::Sync() const {
   try {
     if (!Exists(path_)) return;  // Append has warned

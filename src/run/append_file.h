@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of records to which training appends. It never stops training: the first error is logged
-// as a warning, and records are dropped until writing works again. Where somebody removes or
-// replaces the file meanwhile, the next record goes to the one that has its name then.
+// as a warning, and records are dropped until writing works again, however long that takes. Where
+// somebody removes or replaces the file meanwhile, the next record goes to the one that has its
+// name then.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -21,13 +23,15 @@ class AppendFile {
   void Sync() const;
 
  private:
-  void OpenAgainIfReplaced();
-  // Gives up the file if it cannot be cut.
-  void DropFrom(int64_t size);
+  // Opens the file that has the name now, unless it is open.
+  void Open();
+  // A part of a record would spoil the one after it.
+  void CutPart();
   void WarnOnce(const char* problem);
 
   Path path_;
   std::optional<File> file_;
+  std::optional<int64_t> part_;  // where a record begins that may not be whole
   bool warned_ = false;
 };
 

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/metrics_log.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <thread>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -71,7 +79,6 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   EXPECT_EQ(ReadWholeFile(path), "");
 }
 
-// A run that continues where an evaluation was due makes it again.
 // Lines behind one that seems to be of a later step stay.
 TEST(MetricsLog, ADamagedStepCostsItsOwnLine) {
   const Path path = ScratchDirectory("metrics-damaged") / "metrics.jsonl";
@@ -93,6 +100,7 @@ TEST(MetricsLog, ADamagedStepCostsItsOwnLine) {
   EXPECT_EQ(ReadWholeFile(path), kept + lines[10] + "\n");
 }
 
+// A run that continues where an evaluation was due makes it again.
 TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
   const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
   for (int round = 0; round < 2; ++round) {
@@ -184,27 +192,58 @@ TEST(MetricsLog, AFileThatIsRemovedIsBegunAgain) {
                                       start + "later records go to the file that is there now"}));
 }
 
+TEST(MetricsLog, AFileThatCannotBeOpenedAtFirstIsWrittenLater) {
+  const CapturedLog captured;
+  const Path directory = ScratchDirectory("metrics-late") / "later", path = directory / "m.jsonl";
+  MetricsLog log(path, {0});
+  log.Write(1, kValues);
+  EXPECT_EQ(captured.Warnings().size(), 1u);
+  CreateDirectories(directory);
+  log.Write(2, kValues);
+  EXPECT_EQ(ParseJson(ReadWholeFile(path)).at("step"), 2);
+}
+
+// From now on no file can be cut by this thread, as on a file server that is away.
+bool RefuseTruncation() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ftruncate, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(std::size(code)), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 TEST(MetricsLog, PartOfALineIsTakenBack) {
-  const Path path = ScratchDirectory("metrics-limit") / "metrics.jsonl";
-  // A file size limit acts like a disk that fills up in the middle of a line.
-  Child child([&](const auto&) {
-    signal(SIGXFSZ, SIG_IGN);
-    MetricsLog log(path, {0});
-    log.Write(1, kValues);
-    const int64_t size = std::filesystem::file_size(path);
-    const rlimit limit = {static_cast<rlim_t>(size + 10), RLIM_INFINITY};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    log.Write(2, kValues);
-    const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_FSIZE, &none);
-    log.Write(3, kValues);
-    return 0;
-  });
-  EXPECT_EQ(child.Wait(), 0);
-  const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(ParseJson(lines[0]).at("step"), 1);
-  EXPECT_EQ(ParseJson(lines[1]).at("step"), 3);
+  // At once, or where the file cannot be cut then, before the next line.
+  for (const bool at_once : {true, false}) {
+    const Path path = ScratchDirectory("metrics-limit") / "metrics.jsonl";
+    // A file size limit acts like a disk that fills up in the middle of a line.
+    Child child([&](const auto&) {
+      signal(SIGXFSZ, SIG_IGN);
+      MetricsLog log(path, {0});
+      log.Write(1, kValues);
+      const auto size = static_cast<rlim_t>(std::filesystem::file_size(path));
+      const rlimit limit = {size + 10, RLIM_INFINITY};
+      setrlimit(RLIMIT_FSIZE, &limit);
+      bool refused = true;
+      std::thread([&] {
+        if (!at_once) refused = RefuseTruncation();
+        log.Write(2, kValues);
+      }).join();
+      if (!refused) return 1;
+      if (std::filesystem::file_size(path) != size + (at_once ? 0 : 10)) return 2;
+      const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+      setrlimit(RLIMIT_FSIZE, &none);
+      log.Write(3, kValues);
+      return 0;
+    });
+    EXPECT_EQ(child.Wait(), 0) << at_once;
+    const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
+    ASSERT_EQ(lines.size(), 3u) << at_once;
+    EXPECT_EQ(ParseJson(lines[0]).at("step"), 1);
+    EXPECT_EQ(ParseJson(lines[1]).at("step"), 3);
+  }
 }
 
 }  // namespace
