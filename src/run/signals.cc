@@ -56,11 +56,11 @@ void Handle(int signal, void (*handler)(int)) {
 // True if the file was there.
 bool TakeFile(const Path& path) {
   if (unlink(path.c_str()) == 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
-  // The file cannot be removed and will be found again at every step. Somebody made it, so it is
-  // obeyed.
-  Log().warn("cannot remove {}: {}", path.string(), SystemErrorText(errno));
-  return access(path.c_str(), F_OK) == 0;
+  const int error_number = errno;
+  if (error_number == ENOENT || access(path.c_str(), F_OK) != 0) return false;
+  // It cannot be removed and will be found again at every step. Somebody made it, so it is obeyed.
+  WarnOnce(fmt::format("cannot remove {}: {}", path.string(), SystemErrorText(error_number)));
+  return true;
 }
 
 }  // namespace

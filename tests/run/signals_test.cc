@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "tests/base/captured_log.h"
 #include "tests/base/scratch.h"
 #include "tests/base/waiting.h"
 #include "tests/run/child.h"
@@ -113,6 +114,20 @@ TEST(Signals, RequestFilesAreTakenOnce) {
   ReplaceFileDurably(directory / "STOP", "");
   EXPECT_EQ(PollRequestFiles(directory), StopRequest::kSaveAndStop);
   EXPECT_EQ(PollRequestFiles(directory), StopRequest::kNone);
+}
+
+// A directory cannot be removed as a file is. What lies behind a link to itself cannot be known.
+TEST(Signals, RequestFilesThatStayAreObeyedAndNamedOnce) {
+  const Path directory = ScratchDirectory("request-files-that-stay"), loop = directory / "loop";
+  CreateDirectories(directory / "SAVE");
+  std::filesystem::create_symlink("loop", loop);
+  const CapturedLog captured;
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_EQ(PollRequestFiles(directory), StopRequest::kSave);
+    EXPECT_EQ(PollRequestFiles(loop), StopRequest::kNone);
+  }
+  ASSERT_EQ(captured.Warnings().size(), 1u);
+  EXPECT_NE(captured.Warnings()[0].find((directory / "SAVE").string()), std::string::npos);
 }
 
 TEST(Signals, RankDiesWithItsLauncher) {
