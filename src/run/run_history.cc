@@ -43,12 +43,11 @@ HistoryReader::HistoryReader(const Path& metrics) : lines_(RequireMetrics(metric
 
 void HistoryReader::Update() {
   history_.damaged_lines += VisitLines(lines_, [&](int64_t step, const Json& line) {
-    const auto x = static_cast<double>(step);
     history_.last_time = TimeOf(line);
-    if (line.contains("loss")) return AddStep(x, line);
+    if (line.contains("loss")) return AddStep(step, line);
     for (const auto& [name, value] : line.items()) {
       if (name == "step" || name == "time") continue;
-      CurveOf(name).push_back({x, NumberIn(line, name)});
+      CurveOf(name).push_back({static_cast<double>(step), NumberIn(line, name)});
     }
   });
 }
@@ -59,11 +58,12 @@ Curve& HistoryReader::CurveOf(const std::string& name) {
   return is_metric ? history_.metrics[name] : history_.curves[name];
 }
 
-void HistoryReader::AddStep(double step, const Json& line) {
-  history_.step = static_cast<int64_t>(step);
-  history_.loss.push_back({step, NumberIn(line, "loss")});
+void HistoryReader::AddStep(int64_t step, const Json& line) {
+  const auto x = static_cast<double>(step);
+  history_.step = step;
+  history_.loss.push_back({x, NumberIn(line, "loss")});
   for (const char* name : {"grad_norm", "learning_rate", "seconds", "tokens_per_second"}) {
-    history_.curves[name].push_back({step, NumberIn(line, name)});
+    history_.curves[name].push_back({x, NumberIn(line, name)});
   }
   const double seconds = NumberIn(line, "seconds");
   if (std::isfinite(seconds)) AddTimes(line, seconds);

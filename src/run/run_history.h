@@ -57,7 +57,7 @@ class HistoryReader {
  private:
   // The curve of a value of evaluations.
   Curve& CurveOf(const std::string& name);
-  void AddStep(double step, const Json& line);
+  void AddStep(int64_t step, const Json& line);
   void AddTimes(const Json& line, double seconds);
 
   LineFollower lines_;

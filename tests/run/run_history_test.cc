@@ -58,6 +58,13 @@ TEST(RunHistory, ALineWithoutItsTimesIsLeftOutOfThem) {
   EXPECT_EQ(history.slowest_rank, -1);
 }
 
+// No double holds it.
+TEST(RunHistory, TheLargestStepIsRead) {
+  const Path path = ScratchDirectory("history-largest") / "metrics.jsonl";
+  ReplaceFileDurably(path, "{\"step\":9223372036854775807,\"loss\":1}\n");
+  EXPECT_EQ(ReadRunHistory(path).step, INT64_MAX);
+}
+
 TEST(RunHistory, FollowsARunThatGoesOn) {
   const Path path = ScratchDirectory("history-following") / "metrics.jsonl";
   File file = File::OpenForAppend(path);
