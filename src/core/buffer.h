@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owned memory: the host's, aligned for SIMD and page-mapped when large, or what a device handed
-// out.
+// Owned memory: pages of the host's, or what a device handed out.
 #pragma once
 
 #include <cstddef>

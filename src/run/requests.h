@@ -29,9 +29,11 @@ double SecondsKeptForSaving(double job_seconds, double longest_gap);
 
 struct RequestOptions {
   Path run_directory;
-  Path log_directory;        // shared by all ranks
-  bool takes_files = false;  // for one rank: it obeys STOP and SAVE, and removes old ones
-  double seconds = 0;        // from now until the run stops by itself; 0: it does not
+  Path log_directory;  // shared by all ranks
+  // For one rank: it obeys STOP and SAVE, and removes the note that StopOfAnyRank of an earlier run
+  // has left.
+  bool takes_files = false;
+  double seconds = 0;  // from now until the run stops by itself; 0: it does not
   // Seconds until the job ends. The run stops before that, with time enough to save.
   double job_seconds = std::numeric_limits<double>::infinity();
 };

@@ -79,8 +79,8 @@ struct WatchdogOptions {
 
 class Watchdog {
  public:
-  // The first phase is kInit. Make it after any fork, since it starts a thread. Throws
-  // Error(kConfig) if SYNTRA_WATCHDOG is not such a list.
+  // The first phase is kInit. Starts a thread. Throws Error(kConfig) if SYNTRA_WATCHDOG is not such
+  // a list.
   explicit Watchdog(WatchdogOptions options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

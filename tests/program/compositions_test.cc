@@ -80,6 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Program, Compositions,
                                          Composition{"through_a_region", ThroughARegion}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Each bucket of the arena holds its last values once its section has run.
 TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
   for (Backend& backend : Backends()) {
     if (!backend.device().is_host()) continue;  // the arena is looked at between sections

@@ -254,7 +254,5 @@ TEST(Region, RefusesNesting) {
   EXPECT_THROW(s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);
 }
 
-// Each bucket of the arena holds its last values once its section has run.
-
 }  // namespace
 }  // namespace syntra
