@@ -3,8 +3,6 @@
 // Only their pointers are set before a run, so that a run creates nothing.
 #include "kernels/cpu/gemm.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -51,15 +49,16 @@ memory::desc MatrixDesc(int64_t rows, int64_t columns, DType dtype, bool transpo
 }
 
 // During its lifetime the library plans for and runs on `count` threads when this thread calls it.
+// It must get all of them: a smaller team would compute only its part of a product.
 class ThreadLimit {
  public:
-  explicit ThreadLimit(int count) { omp_set_num_threads(count); }
-  ~ThreadLimit() { omp_set_num_threads(saved_); }
+  explicit ThreadLimit(int count) { SetThreadCount(count); }
+  ~ThreadLimit() { SetThreadCount(saved_); }
   ThreadLimit(const ThreadLimit&) = delete;
   ThreadLimit& operator=(const ThreadLimit&) = delete;
 
  private:
-  int saved_ = omp_get_max_threads();
+  int saved_ = ThreadCount();
 };
 
 // One primitive and the memory objects of its arguments for each thread.

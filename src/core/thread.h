@@ -19,10 +19,17 @@ namespace syntra {
 
 // Processors that this process may run on.
 inline int ProcessorCount() { return omp_get_num_procs(); }
-inline int ThreadCount() { return omp_get_max_threads(); }
+// The threads of a team that the calling thread makes, at most.
+inline int ThreadCount() { return std::min(omp_get_max_threads(), omp_get_thread_limit()); }
 // The index of the calling thread in its team; below ThreadCount().
 inline int ThreadIndex() { return omp_get_thread_num(); }
-inline void SetThreadCount(int count) { omp_set_num_threads(count); }
+// From now on teams of the calling thread have `count` threads or, if that is less, as many as
+// OMP_THREAD_LIMIT allows; OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS make none smaller.
+inline void SetThreadCount(int count) {
+  omp_set_dynamic(0);
+  omp_set_max_active_levels(1);
+  omp_set_num_threads(count);
+}
 
 // Keeps, of the exceptions that a team's threads throw, the one of the lowest index, since none may
 // leave a parallel region. Errors have the contexts of the thread that waits for the team.

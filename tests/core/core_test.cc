@@ -190,6 +190,19 @@ TEST(Parameters, BucketsShrinkTowardsTheFirstParameter) {
   }
 }
 
+// As OMP_DYNAMIC=true and OMP_MAX_ACTIVE_LEVELS=0 would have it.
+TEST(ThreadCount, IsThatOfEveryTeam) {
+  const int saved = ThreadCount();
+  omp_set_dynamic(1);
+  omp_set_max_active_levels(0);
+  SetThreadCount(3);
+  std::atomic<int> team = 0;
+#pragma omp parallel
+  ++team;
+  EXPECT_EQ(team, ThreadCount());
+  SetThreadCount(saved);
+}
+
 TEST(ParallelFor, CoversEveryIndexOnce) {
   for (const int64_t count : {0, 1, 63, 64, 65, 1000}) {
     std::vector<int> seen(count);

@@ -115,6 +115,16 @@ TEST_F(Equality, ThreadsChangeNoBit) {
   }
 }
 
+// Nor does an environment that makes teams smaller than the library expects them to be.
+TEST_F(Equality, LimitsOnThreadsChangeNoBit) {
+  const Arguments settings{"train.steps=5", "train.threads=2"};
+  Train("free", settings);
+  for (const char* limit : {"OMP_DYNAMIC=true", "OMP_MAX_ACTIVE_LEVELS=0", "OMP_THREAD_LIMIT=1"}) {
+    Train(limit, settings, {.environment = {limit}});
+    EXPECT_EQ(Trace(Directory("free"), 5), Trace(Directory(limit), 5)) << limit;
+  }
+}
+
 TEST_F(Equality, ARunAgainIsTheSame) {
   const Arguments settings{"train.steps=8"};
   Train("a", settings);
