@@ -32,6 +32,7 @@ bool ArrivingLines::TakeLine(std::vector<std::string>* lines) {
   if (taken_ == text_.size()) return false;
   const size_t stop = std::min(end, text_.size());
   lines->push_back(text_.substr(taken_, stop - taken_));
+  if (lines->back().ends_with('\r')) lines->back().pop_back();
   taken_ = searched_ = std::min(stop + 1, text_.size());
   ++number_;
   return true;

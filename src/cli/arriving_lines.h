@@ -20,8 +20,8 @@ class ArrivingLines {
   explicit ArrivingLines(int descriptor) : descriptor_(descriptor) {}
 
   // Waits for a line, then takes the lines that follow it without a pause, at most a block. Returns
-  // them without newlines; none if no line comes for `seconds`, and at the end of the input. The
-  // last line needs no newline, and a byte-order mark is no part of the first. Throws
+  // them without their ends, LF or CRLF; none if no line comes for `seconds`, and at the end of the
+  // input. The last line needs no end, and a byte-order mark is no part of the first. Throws
   // Error(kResources), and Error(kData) for a line that is too long, or text that is UTF-16 or
   // UTF-32.
   std::vector<std::string> Next(double seconds);

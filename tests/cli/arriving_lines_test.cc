@@ -71,6 +71,13 @@ TEST_F(Arriving, AByteOrderMarkIsNoPartOfTheFirstLine) {
   EXPECT_EQ(lines_->Next(20), (Lines{"one", "\xEF\xBB\xBFtwo"}));
 }
 
+TEST_F(Arriving, LinesEndAsInCorpora) {
+  ASSERT_TRUE(WriteAll(ends_[1], "one\r\n\r\ntw\ro\nthree\r"));
+  EXPECT_EQ(lines_->Next(20), (Lines{"one", "", "tw\ro"}));
+  Close();
+  EXPECT_EQ(lines_->Next(20), Lines{"three"});
+}
+
 TEST_F(Arriving, AByteOrderMarkAloneIsNoLine) {
   Write("\xEF\xBB\xBF");
   EXPECT_EQ(lines_->Next(20), Lines());

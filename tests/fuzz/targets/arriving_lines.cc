@@ -19,6 +19,9 @@ void Run(std::string_view input) {
   }
   std::vector<std::string> expected = Split(text, '\n');
   if (expected.back().empty()) expected.pop_back();
+  for (std::string& line : expected) {
+    if (line.ends_with('\r')) line.pop_back();
+  }
   SYNTRA_CHECK(lines == expected, "{} lines of {}", lines.size(), expected.size());
 }
 
@@ -32,7 +35,7 @@ const Target fuzz_arriving_lines = {.name = "arriving_lines",
                                     .refusals = {ExitCode::kData},
                                     .run = Run,
                                     .seeds = Seeds,
-                                    .tokens = {"\n", "\xEF\xBB\xBF", "\xFF\xFE"},
+                                    .tokens = {"\n", "\r\n", "\xEF\xBB\xBF", "\xFF\xFE"},
                                     .mutations = 500};
 
 }  // namespace syntra
