@@ -414,6 +414,10 @@ std::filesystem::file_type TypeOf(const Path& path) {
 
 bool Exists(const Path& path) { return TypeOf(path) != std::filesystem::file_type::not_found; }
 
+void RequireExists(const Path& path) {
+  if (!Exists(path)) Fail(ExitCode::kConfig, "{} does not exist", path.string());
+}
+
 bool IsDirectory(const Path& path) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);

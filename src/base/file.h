@@ -126,6 +126,8 @@ int64_t ChangeTime(const Path& path);
 std::filesystem::file_type TypeOf(const Path& path);
 // Whether there is anything of this name. Throws as TypeOf.
 bool Exists(const Path& path);
+// Throws Error(kConfig) if there is nothing of a name that the user gave.
+void RequireExists(const Path& path);
 // Whether there is a directory, or a link to one. Throws as TypeOf.
 bool IsDirectory(const Path& path);
 // The paths of everything in a directory, in the order of the names.

@@ -180,7 +180,7 @@ Path WithoutCheckpointFile(const Path& path) {
 Checkpoint OpenNewest(const Path& path) { return OpenNewestIn(NamedPlace(path)); }
 
 Checkpoint OpenNewestIn(const Path& path) {
-  if (!Exists(path)) Fail(ExitCode::kConfig, "{} does not exist", path.string());
+  RequireExists(path);
   if (!IsDirectory(path)) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
          path.string());

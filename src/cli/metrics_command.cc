@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -28,6 +29,7 @@ std::vector<std::string> LinesOf(const Path& path) {
     Fail(ExitCode::kConfig,
          "\"-\": standard input is not read here; write its lines to a file and name that");
   }
+  RequireExists(path);
   std::vector<std::string> lines;
   const std::unique_ptr<RecordReader> reader = OpenLines(path);
   for (Record record; reader->Next(&record);) {

@@ -42,6 +42,11 @@ std::shared_ptr<TokenizerOptions> AddTokenizerOptions(CLI::App& app) {
   return options;
 }
 
+Tokenizer OpenNamed(const TokenizerOptions& options) {
+  RequireExists(options.model);
+  return Tokenizer(options.model, options.extra_ids);
+}
+
 // Prints the answer to each line of standard input, whose number it gets. Lines that come one by
 // one are answered one by one.
 void AnswerInputLines(
@@ -58,7 +63,7 @@ Action SetUpEncode(CLI::App& app) {
   const auto sentinels = std::make_shared<bool>(false);
   app.add_flag("--sentinels", *sentinels, "Read <extra_id_K> as a sentinel");
   return [options, sentinels] {
-    const Tokenizer tokenizer(options->model, options->extra_ids);
+    const Tokenizer tokenizer = OpenNamed(*options);
     ExitCode code = ExitCode::kDone;
     AnswerInputLines([&](int64_t number, const std::string& line) -> std::string {
       if (const std::string fault = TextFault(line); !fault.empty()) {
@@ -77,7 +82,7 @@ Action SetUpEncode(CLI::App& app) {
 Action SetUpDecode(CLI::App& app) {
   const auto options = AddTokenizerOptions(app);
   return [options] {
-    const Tokenizer tokenizer(options->model, options->extra_ids);
+    const Tokenizer tokenizer = OpenNamed(*options);
     AnswerInputLines([&](int64_t number, const std::string& line) {
       std::vector<int32_t> ids;
       std::istringstream words(line);
@@ -135,7 +140,7 @@ void PrintInfo(const Tokenizer& tokenizer) {
 Action SetUpInfo(CLI::App& app) {
   const auto options = AddTokenizerOptions(app);
   return [options] {
-    PrintInfo(Tokenizer(options->model, options->extra_ids));
+    PrintInfo(OpenNamed(*options));
     return ExitCode::kDone;
   };
 }

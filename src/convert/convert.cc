@@ -81,7 +81,7 @@ Path EmptyOutput(const Path& output) {
 }
 
 const ModelFormat& FormatOf(const Path& input) {
-  if (!Exists(input)) Fail(ExitCode::kConfig, "{} does not exist", input.string());
+  RequireExists(input);
   if (const ModelFormat* format = FindFormat(input)) return *format;
   if (IsDirectory(input)) {
     const std::vector<std::string> inside = DirectoriesBelow(input, FindFormat);

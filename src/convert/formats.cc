@@ -45,6 +45,7 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
          "--tokenizer FILE (neither a tokenizer.json nor data.tokenizer can take its place)",
          directory.string(), own);
   }
+  if (!given.empty()) RequireExists(given);
   model->brings_tokenizer = Exists(directory / own);
   const auto read = [](const Path& path) {
     return ReadWholeFile(path, kMaxTokenizerBytes, ExitCode::kData);

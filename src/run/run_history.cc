@@ -25,7 +25,7 @@ std::vector<std::string> RunsIn(const Path& directory) {
 }  // namespace
 
 void FailNoRun(const Path& directory, const std::string& missing) {
-  if (!Exists(directory)) Fail(ExitCode::kConfig, "{} does not exist", directory.string());
+  RequireExists(directory);
   const std::vector<std::string> inside = RunsIn(directory);
   Fail(ExitCode::kConfig, "{} is not the directory of a run: it has no {}; {}", directory.string(),
        missing,

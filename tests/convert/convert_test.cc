@@ -395,7 +395,7 @@ TEST_F(Converting, FilesThatAreWrongAreNamed) {
   EXPECT_THAT(complaint(text, ExitCode::kData), HasSubstr("is another than the model's own"));
   RenameDurably(hub / "spiece.model", scratch_ / "own.model");
   EXPECT_THAT(complaint(text, ExitCode::kData), HasSubstr(text.string() + " is not a Sentence"));
-  EXPECT_THAT(complaint(scratch_ / "none", ExitCode::kData), HasSubstr("No such file"));
+  EXPECT_THAT(complaint(scratch_ / "none", ExitCode::kConfig), HasSubstr("does not exist"));
   RenameDurably(scratch_ / "own.model", hub / "spiece.model");
   Json config = ParseJson(ReadWholeFile(hub / "config.json"));
   config["dropout_rate"] = 2;

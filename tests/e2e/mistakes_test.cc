@@ -204,7 +204,11 @@ TEST_F(Mistake, EmptyPaths) {
 
 TEST_F(Mistake, FilesThatAreNotWhatTheyShouldBe) {
   const std::string folder = (scratch_ / "corpus").string();
-  ExpectError(Run({"tokenizer", "encode", "--model", "absent"}), 3, {"absent", "No such file"});
+  for (const Arguments& command :
+       {Arguments{"tokenizer", "encode", "--model", "absent"},
+        {"metrics", "f1", "--answers", "absent", "--references", "absent"}}) {
+    ExpectError(Run(command), 2, {"absent does not exist"});
+  }
   ExpectError(Run({"tokenizer", "info", "--model", folder}), 3, {folder, "a directory"});
   for (const Arguments& command :
        {Arguments{"report"}, {"watch"}, {"eval"}, {"generate"}, {"inspect", "checkpoints"}}) {
