@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra manual [COMMAND]: manual pages in roff, made from the commands' own help.
+// syntra manual [COMMAND...]: manual pages in roff, made from the commands' own help.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -130,13 +130,14 @@ std::string Page(const CLI::App& app) {
   return text + ExitStatusSection() + EnvironmentSection() + SeeAlsoSection(app);
 }
 
-const CLI::App& FindCommand(const CLI::App& root, const std::string& name) {
+const CLI::App& FindCommand(const CLI::App& app, const std::string& name) {
   std::vector<std::string> known;
-  for (const CLI::App* command : InnerCommands(root)) {
+  for (const CLI::App* command : InnerCommands(app)) {
     if (command->get_name() == name) return *command;
     known.push_back(command->get_name());
   }
-  Fail(ExitCode::kConfig, "syntra has no command \"{}\"{}", name, DidYouMean(name, known));
+  Fail(ExitCode::kConfig, "{} has no command \"{}\"{}", FullName(app), name,
+       DidYouMean(name, known));
 }
 
 void WritePages(const CLI::App& root, const Path& directory) {
@@ -152,7 +153,8 @@ void WritePages(const CLI::App& root, const Path& directory) {
 
 Action SetUpManual(CLI::App& app) {
   struct Options {
-    std::string command, directory;
+    std::vector<std::string> command;  // {"inspect", "data"}
+    std::string directory;
   };
   const auto options = std::make_shared<Options>();
   app.add_option("command", options->command,
@@ -160,11 +162,12 @@ Action SetUpManual(CLI::App& app) {
   app.add_option("--write", options->directory, "Write all pages to this directory instead")
       ->type_name("DIR");
   return [options, &app] {
-    const CLI::App& root = *app.get_parent();
+    const CLI::App* shown = app.get_parent();
     if (!options->directory.empty()) {
-      WritePages(root, options->directory);
+      WritePages(*shown, options->directory);
     } else {
-      fmt::print("{}", Page(options->command.empty() ? root : FindCommand(root, options->command)));
+      for (const std::string& name : options->command) shown = &FindCommand(*shown, name);
+      fmt::print("{}", Page(*shown));
     }
     return ExitCode::kDone;
   };

@@ -23,7 +23,12 @@ TEST(Manual, HasPagesOfAllCommands) {
   for (const std::string& line : Split(page.out, '\n')) {
     EXPECT_FALSE(line.starts_with("'")) << line;
   }
+  EXPECT_TRUE(Has(Syntra("manual config show").out, ".SH SYNOPSIS\n.B syntra config show\n"));
   EXPECT_EQ(Syntra("manual confg").code, 2);
+  const Outcome wrong = Syntra("manual config shw");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(Has(wrong.err, "syntra config has no command \"shw\"; did you mean \"show\"?"))
+      << wrong.err;
   const Outcome written = RunShell("\"$syntra\" manual --write $0.pages && ls $0.pages");
   EXPECT_TRUE(Has(written.out, "syntra-pretrain.1\n")) << written.err;
   EXPECT_TRUE(Has(written.out, "syntra.1\n")) << written.out;
