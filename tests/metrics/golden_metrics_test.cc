@@ -42,7 +42,8 @@ TEST(GoldenMetrics, AreAsT5ComputesThem) {
     }
   }
   const std::vector<std::string> all = MetricNames();
-  EXPECT_EQ(seen, std::set<std::string>(all.begin(), all.end())) << "a metric without golden cases";
+  EXPECT_EQ(seen, std::set<std::string>(all.begin(), all.end()))
+      << "a metric without cases: give it some in tests/golden/make_metrics.py";
 }
 
 // T5's names of our metrics and of their values; those of its cases that are not here are named.

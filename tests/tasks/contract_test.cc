@@ -27,6 +27,7 @@ class EveryTask : public testing::TestWithParam<std::string> {
       if (!FilesOf(split, TaskSample()).empty())
         splits.emplace_back(split, Read(*task_, split.name));
     }
+    SYNTRA_CHECK(!splits.empty(), "tests/tasks/sample has no file of {}", traits_.name);
     return splits;
   }
 
