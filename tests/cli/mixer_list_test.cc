@@ -25,7 +25,7 @@ TEST(MixerList, TheQuickStartsHasEveryKindOfMixer) {
         LoadConfig(std::vector{kConfigs + "quickstart.textproto"}, mixer.overrides, kForModel);
     kinds.insert(KindOf(config.model().mixer()));
   }
-  EXPECT_EQ(kinds, KindNames<MixerConfig>());
+  EXPECT_EQ(kinds, KindNames<MixerConfig>()) << "configs/mixers/quickstart.txt, and the schema";
 }
 
 // They are models of their own, whose rows fit the tables.

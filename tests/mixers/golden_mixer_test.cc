@@ -140,8 +140,9 @@ TEST(GoldenMixers, AreOfEveryKindAndTerm) {
     kinds.insert(KindOf(config.mixer()));
     for (const ScoreTerm& term : config.mixer().attention().term()) terms.insert(KindOf(term));
   }
-  EXPECT_EQ(kinds, KindNames<MixerConfig>());
-  EXPECT_EQ(terms, KindNames<ScoreTerm>());
+  const char* what = "those with cases in a file of tests/golden/reader.h, and those of the schema";
+  EXPECT_EQ(kinds, KindNames<MixerConfig>()) << what;
+  EXPECT_EQ(terms, KindNames<ScoreTerm>()) << what;
 }
 
 std::string CaseName(const testing::TestParamInfo<MixerOnBackend>& info) {
