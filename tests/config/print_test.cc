@@ -43,6 +43,23 @@ TEST(Print, BothFormsReadBackAsTheSame) {
   }
 }
 
+// A layer's network is its own even if it says what a network is anyway; without one the layer has
+// the model's.
+TEST(Print, ALayerKeepsItsNetwork) {
+  const std::string text =
+      "model {\n  feed_forward {\n    width: 64\n  }\n  encoder {\n    layers {\n      "
+      "feed_forward {\n      }\n    }\n    layers {\n    }\n  }\n}\n";
+  const Config config = ConfigOfText(text);
+  EXPECT_EQ(MinimalConfigText(config), text);
+  EXPECT_EQ(MinimalConfigText(ConfigOfText(FullConfigText(config))), text);
+  const std::vector<std::string> expected = {
+      "model.encoder.layers[0].feed_forward.width: 2048 -> 1024"};
+  EXPECT_EQ(ConfigDifferences(config,
+                              ConfigOfText("model { feed_forward { width: 64 } encoder { layers { "
+                                           "feed_forward { width: 1024 } } layers {} } }")),
+            expected);
+}
+
 TEST(Print, FullNamesEveryDefault) {
   const std::string full = FullConfigText(Config());
   for (const char* line : {"width: 512", "kind: ADAFACTOR", "warmup_steps: 10000", "pack: true",
