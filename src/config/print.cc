@@ -79,9 +79,11 @@ void FillDefaults(Message* message) {
   });
 }
 
-// With every field that means something in its architecture.
+// With every field that means something in its architecture. A mixer that names no kind is
+// attention.
 Config Filled(const Config& config) {
   Config full = config;
+  MutableAttention(full.mutable_model()->mutable_mixer());
   FillDefaults(&full);
   ClearForeignFields(full.mutable_model());
   // The rates that it stands for are there.
@@ -118,6 +120,12 @@ void Flatten(const Message& message, const std::string& path, Values* values) {
 std::string MinimalConfigText(const Config& config) {
   Config minimal = config;
   RemoveDefaults(&minimal);
+  // The mixer of a model that names none.
+  if (minimal.model().mixer().has_attention() &&
+      minimal.model().mixer().attention().ByteSizeLong() == 0) {
+    minimal.mutable_model()->clear_mixer();
+    RemoveDefaults(&minimal);
+  }
   return ToText(minimal);
 }
 

@@ -88,6 +88,10 @@ TEST(Print, DigestIsOfTheMeaning) {
   EXPECT_EQ(digest.size(), 32u);
   EXPECT_EQ(digest, ConfigDigest(Config()));
   EXPECT_NE(digest, ConfigDigest(ConfigOfText("model { width: 514 }")));
+  // A model that names no mixer has attention.
+  const Config named = ConfigOfText("model { mixer { attention { heads: 8 } } }");
+  EXPECT_EQ(digest, ConfigDigest(named));
+  EXPECT_TRUE(ConfigDifferences(Config(), named).empty());
 }
 
 TEST(Explain, FieldsMessagesAndEnums) {
