@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
+#include "config/unread.h"
 #include "data/example.h"
 #include "plan/fits.h"
 #include "run/run_lock.h"
@@ -53,6 +54,7 @@ class Checks {
     found.Check("model", {}, [&] { return CheckModel(); });
     found.Check("precision", {}, [&] { return CheckPrecision(); });
     found.Check("schedule", {}, [&] { return CheckSchedule(); });
+    found.Check("settings", {}, [&] { return CheckSettings(); });
     if (tasks_) {
       found.Check("task files", {}, [&] { return tasks_->CheckFiles(); });
       found.Check("held-out data", {"task files"}, [&] { return tasks_->CheckHeldOut(); });
@@ -99,6 +101,12 @@ class Checks {
                         "steps; set optimizer.schedule.warmup_steps to fewer",
                         text, schedule.rate(), warmup, steps),
             State::kWarning};
+  }
+
+  CheckResult CheckSettings() const {
+    const std::vector<std::string> unread = UnreadSettings(config_);
+    if (unread.empty()) return "none is known to be without effect";
+    return {Join(unread, "\n  "), State::kWarning};
   }
 
   CheckResult CheckPrecision() const {

@@ -99,8 +99,6 @@ class Pretraining : public Workload {
       if (run.config.evaluation().samples() > 0) {
         evaluators.push_back(std::make_unique<SampleWriter>(run, state, *tokenizer_, *validation_));
       }
-    } else if (run.config.evaluation().samples() > 0) {
-      Log().warn("evaluation.samples: there is no data.validation to take them from");
     }
     return evaluators;
   }

@@ -25,6 +25,14 @@ TEST_F(Preflights, WhatIsRightPassesAndNothingIsMade) {
   EXPECT_FALSE(std::filesystem::exists(Run()));
 }
 
+TEST_F(Preflights, SettingsWithoutEffect) {
+  Set("optimizer.beta1", "0.5");
+  Set("train.profile.first_step", "20");
+  ExpectWarning("settings",
+                "optimizer.beta1 has no effect: ADAFACTOR does not use it\n  "
+                "train.profile.first_step has no effect: train.profile.steps is 0");
+}
+
 TEST_F(Preflights, APrecisionThatIsSlowerThanTheOther) {
   const bool has_bf16 = CpuBackend().MultipliesBFloat16();
   const Finding wide = Of("precision");
