@@ -76,7 +76,7 @@ void ReadAll(TensorSource& source, const Path& path, std::span<const HostTensor>
 }
 
 // A state that fits in part is not taken: some parameters would follow averages that others lack.
-void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& replica,
+void TakeOptimizerState(StoredParameters& initial, const InitialMatch& match, Replica& replica,
                         RunIdentity* identity) {
   std::vector<HostTensor> state = replica.HostTensors();
   std::erase_if(state,
@@ -86,11 +86,16 @@ void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& rep
     const auto it = stored.find(tensor.name);
     return it != stored.end() && it->second == tensor.type;
   };
-  if (!same_model || !initial.optimizer || !std::ranges::all_of(state, is_there)) {
-    Log().warn(
-        "the optimizer's state starts at 0: {} has no state of this optimizer for all of these "
-        "parameters",
-        initial.path.string());
+  std::string why;
+  if (!match.differences.empty()) {
+    why = fmt::format("does not match this run:\n  {}", match.differences);
+  } else if (!initial.optimizer) {
+    why = "has none";
+  } else if (!std::ranges::all_of(state, is_there)) {
+    why = "has none of this optimizer for all parameters";
+  }
+  if (!why.empty()) {
+    Log().warn("the optimizer's state starts at 0: {} {}", initial.path.string(), why);
     return;
   }
   ReadAll(*initial.optimizer, initial.path, state);
@@ -289,7 +294,7 @@ void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Repl
   ReadAll(*initial.parameters, initial.path, tensors);
   replica.CommitParameters();
   if (config.initial_state() == CheckpointConfig::CONTINUED) {
-    TakeOptimizerState(initial, match.differences.empty(), replica, identity);
+    TakeOptimizerState(initial, match, replica, identity);
   }
   identity->initial = match.summary;
   Log().info("starting from the parameters of {}", match.summary);

@@ -433,10 +433,12 @@ TEST_F(Initial, AnotherTokenizer) {
   // Before anything is tokenized.
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "tokens"));
   EXPECT_FALSE(std::filesystem::exists(Directory("b")));
-  const Outcome taken = Run(Pretrain(
-      "b", From(Directory("a"), {other, prepared, "checkpoint.initial_missing=INITIALIZE"})));
+  const Outcome taken = Run(
+      Pretrain("b", From(Directory("a"), {other, prepared, "checkpoint.initial_missing=INITIALIZE",
+                                          "checkpoint.initial_state=CONTINUED"})));
   EXPECT_EQ(taken.code, 0) << taken.err;
   EXPECT_TRUE(taken.Says("the same ids mean other pieces")) << taken.err;
+  EXPECT_TRUE(taken.Says("does not match this run:\n  tokenizer: ")) << taken.err;
 }
 
 }  // namespace
