@@ -118,7 +118,7 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
   if (!start.initial.empty()) overrides.insert(overrides.begin(), InitialOverride(given));
   std::optional<InitialModel> initial;
   if (!ranks || ranks->rank() == 0) initial = InitialOf(given);
-  if (ranks) initial = InitialOnAllRanks(std::move(initial), *ranks);
+  if (ranks) initial = InitialOnAllRanks(std::move(initial), given, *ranks);
   const std::optional<Config> trained = ConfigOfStart(given, initial);
   if (!trained && !start.from_scratch && !start.may_lack) Fail(ExitCode::kConfig, "{}", kNoStart);
   if (start.from_scratch && trained && !trained->checkpoint().initial().empty()) {

@@ -164,6 +164,6 @@ void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& 
 
 }  // namespace
 
-const ModelFormat kHuggingFaceFormat = {"huggingface", Recognizes, Open, Write};
+const ModelFormat kHuggingFaceFormat = {"huggingface", kTokenizerModel, Recognizes, Open, Write};
 
 }  // namespace syntra

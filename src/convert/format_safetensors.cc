@@ -135,6 +135,6 @@ void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& 
 
 }  // namespace
 
-const ModelFormat kSafetensorsFormat = {"safetensors", Recognizes, Open, Write};
+const ModelFormat kSafetensorsFormat = {"safetensors", kTokenizerFile, Recognizes, Open, Write};
 
 }  // namespace syntra

@@ -63,6 +63,6 @@ void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& 
 
 }  // namespace
 
-const ModelFormat kSyntraFormat = {"syntra", Recognizes, Open, Write};
+const ModelFormat kSyntraFormat = {"syntra", kTokenizerFile, Recognizes, Open, Write};
 
 }  // namespace syntra

@@ -18,8 +18,7 @@ void CheckLeavesPaddingAlone(const Tokenizer& tokenizer, int32_t rows) {
   if (rows <= VocabularySizeFor(tokenizer)) return;
   Fail(ExitCode::kData,
        "the tokenizer {} has {}, but the model has rows for {}, more than padding explains: it was "
-       "hardly trained with this one. Give its own; if this is it, put it beside the model and "
-       "leave --tokenizer out",
+       "hardly trained with this one. Give its own; if this is it, put it beside the model",
        tokenizer.path().string(), TokensText(tokenizer), rows);
 }
 
@@ -41,8 +40,8 @@ void ReadTokenizer(const Path& directory, const char* own, const Path& given, St
   model->tokenizer_path = given.empty() ? directory / own : given;
   if (given.empty() && !Exists(model->tokenizer_path)) {
     Fail(ExitCode::kData,
-         "{} has no {}, the SentencePiece model; put it there, or give it with syntra convert "
-         "--tokenizer FILE (neither a tokenizer.json nor data.tokenizer can take its place)",
+         "{} has no {}, the SentencePiece model; put it there, or name it: in data.tokenizer for a "
+         "run, with --tokenizer FILE for syntra convert (a tokenizer.json cannot take its place)",
          directory.string(), own);
   }
   if (!given.empty()) RequireExists(given);

@@ -12,7 +12,8 @@
 namespace syntra {
 
 struct ModelFormat {
-  const char* name;  // of --to
+  const char* name;            // of --to
+  const char* tokenizer_file;  // that a directory may have
   bool (*recognizes)(const Path& directory);
   // `tokenizer`: the SentencePiece model of a directory that has none; "": the directory's. Throws
   // Error(kCheckpoint) for what is not sound, Error(kData) for the tokenizer.

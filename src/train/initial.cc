@@ -108,11 +108,11 @@ void TakeOptimizerState(StoredParameters& initial, const InitialMatch& match, Re
 
 // A checkpoint is not opened as a format: its configuration and tokenizer need not be sound for its
 // parameters to be used.
-std::optional<StoredModel> OpenForeign(const Path& path) {
+std::optional<StoredModel> OpenForeign(const Path& path, const Path& tokenizer) {
   if (!IsDirectory(path)) return std::nullopt;
   const ModelFormat* format = FindFormat(path);
   if (!format || std::string_view(format->name) == kSyntraFormat.name) return std::nullopt;
-  return format->open(path, {});
+  return format->open(path, Exists(path / format->tokenizer_file) ? Path() : tokenizer);
 }
 
 namespace {
@@ -166,14 +166,16 @@ InitialModel OpenKept(const Path& directory) {
   }
 }
 
-// The model or the file of tensors at a path that checkpoint.initial may name.
-InitialModel OpenInitial(const Path& path) {
+// The model or the file of tensors that checkpoint.initial names, at this path.
+InitialModel OpenInitial(const Path& path, const Config& config) {
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
   if (std::filesystem::is_regular_file(place)) {
     return {ParametersOf(OpenTensorFile(place)), "", std::nullopt};
   }
-  if (auto foreign = OpenForeign(place)) return FromForeign(std::move(*foreign));
+  if (auto foreign = OpenForeign(place, config.data().tokenizer())) {
+    return FromForeign(std::move(*foreign));
+  }
   return FromCheckpoint(OpenNewest(place));
 }
 
@@ -198,7 +200,7 @@ std::optional<InitialModel> InitialOf(const Config& config) {
   const Path path = config.checkpoint().initial(), own = CheckpointsOf(config);
   if (path.empty() || (!own.empty() && !ListCheckpoints(own).empty())) return std::nullopt;
   if (const Path kept = KeptInitial(config.checkpoint()); !kept.empty()) return OpenKept(kept);
-  return OpenInitial(path);
+  return OpenInitial(path, config);
 }
 
 std::optional<InitialModel> KeepInitial(std::optional<InitialModel> opened, const Config& config) {
@@ -230,13 +232,13 @@ double InitialBytes(const CheckpointConfig& config) {
 }
 
 std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
-                                              Communicator& ranks) {
+                                              const Config& config, Communicator& ranks) {
   std::string path;
   if (opened) path = std::filesystem::absolute(opened->path).string();
   BroadcastText(ranks, &path);
   const bool is_same = opened && std::filesystem::absolute(opened->path) == path;
   if (ranks.rank() == 0 || is_same || path.empty()) return opened;
-  return OpenInitial(path);
+  return OpenInitial(path, config);
 }
 
 std::optional<Config> ConfigOfStart(const Config& config,

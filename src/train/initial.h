@@ -25,7 +25,8 @@ struct InitialModel : StoredParameters {
 // names: a model of any format (convert/formats.h), which for checkpoints is what OpenNewest finds,
 // or a single HDF5 file of tensors. Throws Error(kCheckpoint) for anything else, and Error(kConfig)
 // if a checkpoint of another checkpoint.initial is kept. nullopt if the field is not set, or if the
-// run directory has checkpoints, from which the run continues.
+// run directory has checkpoints, from which the run continues. A directory of another format that
+// has no tokenizer is taken to have data.tokenizer.
 std::optional<InitialModel> InitialOf(const Config& config);
 
 // Keeps `opened`, which is InitialOf(config), in checkpoint.initial_kept_in, if that is set and
@@ -40,11 +41,11 @@ double InitialBytes(const CheckpointConfig& config);
 // same one, unless they are given what they have opened. On its own each might find another
 // checkpoint, where a run is saving.
 std::optional<InitialModel> InitialOnAllRanks(std::optional<InitialModel> opened,
-                                              Communicator& ranks);
+                                              const Config& config, Communicator& ranks);
 
 // The model in a directory of a format other than this program's checkpoints; nullopt if there is
-// none.
-std::optional<StoredModel> OpenForeign(const Path& path);
+// none. `tokenizer`: the SentencePiece model of a directory that has none; "": it must have one.
+std::optional<StoredModel> OpenForeign(const Path& path, const Path& tokenizer = {});
 
 // The configuration of the model with which the run continues or starts: that of its newest
 // checkpoint or, if it has none, that of `initial`, which is InitialOf(config). nullopt if there is

@@ -260,13 +260,14 @@ PassedPreflight PreflightOfRanks(const Config& config, Communicator& ranks, Back
     PreflightReport report = Preflight(config, places, std::move(initial));
     std::vector<std::string> warnings = RequireNoFailure(report.findings);
     std::optional<InitialModel> kept = KeepInitial(std::move(report.initial), config);
-    return {std::move(warnings), std::move(report.plan), InitialOnAllRanks(std::move(kept), ranks)};
+    return {std::move(warnings), std::move(report.plan),
+            InitialOnAllRanks(std::move(kept), config, ranks)};
   }
   auto plan = PlanFor(config, places);
   if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
     CheckFits(*plan, places.ranks_on_host);
   }
-  return {{}, std::move(plan), InitialOnAllRanks(std::move(initial), ranks)};
+  return {{}, std::move(plan), InitialOnAllRanks(std::move(initial), config, ranks)};
 }
 
 }  // namespace syntra

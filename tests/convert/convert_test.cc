@@ -418,8 +418,8 @@ TEST_F(Converting, RefusalsLeaveNothing) {
     std::filesystem::copy_file(Golden("t5_v1_0") / file, scratch_ / "hub" / file);
   }
   EXPECT_THAT(Complaint(scratch_ / "hub", kSyntraFormat, out, ExitCode::kData),
-              HasSubstr("put it there, or give it with syntra convert --tokenizer FILE (neither a "
-                        "tokenizer.json nor data.tokenizer can take its place)"));
+              HasSubstr("put it there, or name it: in data.tokenizer for a run, with --tokenizer "
+                        "FILE for syntra convert (a tokenizer.json cannot take its place)"));
   Convert(scratch_ / "hub", scratch_ / "with", kSyntraFormat, {},
           Golden("t5_v1_0") / "spiece.model");
   // The sample's vocabulary is larger than the model's.

@@ -68,6 +68,10 @@ TEST_F(Converted, ARunLeavesComesBackAndStartsAMixture) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(refused.Says("model.mixer has a dense term")) << refused.err;
   EXPECT_EQ(Convert("c", "e", "safetensors").code, 0);
+
+  // A start that has no tokenizer has that of the run.
+  RemoveAll(Directory("hub") / "spiece.model");
+  Train("f", {vanilla, "train.steps=4", "checkpoint.initial=" + Directory("hub").string()});
 }
 
 // What is named is what was asked for, not only the directory that was to become it.
