@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kNames[] = {
     "gradient_nan",      "nan_batch",      "wrong_parameter", "stop_prepare",  "stop_evaluation",
     "slow_rank",         "freeze_init",    "freeze_prepare",  "freeze_load",   "freeze_step",
-    "freeze_evaluation", "freeze_compare", "freeze_save",     "freeze_saving", "freeze_end",
-    "slow_saving",       "fail_step",      "wrong_start"};
+    "freeze_evaluation", "freeze_compare", "freeze_save",     "freeze_saving", "freeze_answer",
+    "freeze_end",        "slow_saving",    "fail_step",       "wrong_start"};
 
 struct Order {
   std::string name;

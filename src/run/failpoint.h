@@ -16,7 +16,8 @@
 //                  the rank gets SIGUSR1 in the report of that number while preparing, in the
 //                  evaluation after that step
 //   freeze_PHASE   the rank stops for good (SIGSTOP) as it enters the watchdog's phase of this
-//                  name; STEP is that of a step, an evaluation or a save, and 0 for other phases
+//                  name (not "between"); STEP is that of a step, an evaluation or a save, and 0 for
+//                  other phases
 //   freeze_saving  the rank stops (SIGSTOP) as its thread begins to write the checkpoint of STEP
 //                  beside training
 #pragma once

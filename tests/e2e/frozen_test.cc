@@ -56,6 +56,19 @@ TEST_F(Frozen, ARankIsNamedInWhateverPhase) {
   }
 }
 
+TEST_F(Frozen, ARankThatAnswersIsNamed) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  ASSERT_EQ(Run(Pretrain("run", {"train.steps=3"})).code, 0);
+  const StartOptions options{
+      .ranks = 2,
+      .environment = {fmt::format("SYNTRA_WATCHDOG=answer={},gather={}", kLimit, kGather),
+                      "SYNTRA_FAILPOINT=freeze_answer@0:1"},
+      .input = "a line\n"};
+  const Outcome outcome = Run({"generate", "--checkpoint", Directory("run").string()}, options);
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_GE(ReportedSeconds(outcome.err, " hangs in answer"), kLimit) << outcome.err;
+}
+
 // Two evaluations of one batch are too few for a median, so the limit is still that of the first
 // ones. The time before a batch does not count as one.
 TEST_F(Frozen, OnlyBatchesOfAnEvaluationAreMeasured) {
