@@ -2,7 +2,6 @@
 // The backend of CUDA kernels on one GPU.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "kernels/cuda.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 
-#include <system_error>
-
 namespace syntra {
 namespace {
 

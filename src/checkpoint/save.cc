@@ -3,7 +3,6 @@
 #include "checkpoint/save.h"
 
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "base/field_report.h"
 #include "config/problem.h"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "convert/safetensors.h"
 #include "convert/stored_model.h"

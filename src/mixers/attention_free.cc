@@ -3,7 +3,6 @@
 //   y_t = sigmoid(q_t) sum_s exp(k_s + w_ts) v_s / sum_s exp(k_s + w_ts)
 // with learned biases w between positions: between all (AFT-full), between neighbours (AFT-local)
 // or none (AFT-simple); a table, or a product of two narrow ones (section 3.1).
-#include <cstdlib>
 
 #include "mixers/mixer.h"
 #include "mixers/projections.h"

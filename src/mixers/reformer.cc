@@ -7,7 +7,6 @@
 // Where chunks begin depends on all positions, and a causal layer must not see later ones. There a
 // position reads as many positions before it in its bucket as a chunk has, wherever chunks begin.
 #include <fmt/format.h>
-#include <cmath>
 #include <numeric>
 
 #include "mixers/blocks.h"

@@ -3,7 +3,6 @@
 // a file of its own and a line in architectures.def.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "plan/fits.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/text.h"
 #include "plan/recompute_choices.h"

@@ -6,8 +6,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 
 #include "base/file.h"
 #include "run/append_file.h"

@@ -3,7 +3,6 @@
 // to diverge.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_history.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "base/directories_below.h"

@@ -3,7 +3,6 @@
 // processor. Every step lasts as long as its slowest rank.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>

@@ -15,7 +15,6 @@
 // would be taken for hanging.
 #pragma once
 
-#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/mixture.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 

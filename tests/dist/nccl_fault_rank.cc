@@ -4,7 +4,6 @@
 // `leave`, rank 1 ends with an error of its own. With `finish`, a rank that fails first does
 // something that takes longer.
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include "dist/nccl.h"

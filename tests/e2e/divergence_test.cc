@@ -3,7 +3,6 @@
 // times, to the bits of a run that was sent there by hand.
 #include <signal.h>
 
-#include <algorithm>
 #include <random>
 
 #include "base/text.h"

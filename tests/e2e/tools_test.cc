@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands around training: eval, inspect, plan, check, prepare.
-#include <cmath>
 #include <map>
 
 #include "base/text.h"

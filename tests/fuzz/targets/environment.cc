@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Environment variables of launchers and schedulers, a line each: NAME=VALUE.
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "base/text.h"
