@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,6 +77,25 @@ class Times(unittest.TestCase):
         measured = measuring.take_turns(steppers, measuring.Watch(), 3)
         self.assertEqual(measured["speed_over"], {"peer": 1.5})  # of 2/1, 3/2 and 4/3
         self.assertEqual(measured["peak_resident_bytes"], {"product": 7, "peer": 7})
+
+    def test_the_fastest_goes_on_alone(self) -> None:
+        made: dict[str, measuring.Stepper] = {}
+
+        def start(name: str, seconds: float) -> measuring.Stepper:
+            self.assertLessEqual(sum(each.process.poll() is None for each in made.values()), 1)
+            program = f"import sys; print('{{}}', flush=True)\nfor _ in sys.stdin: print('{{\"seconds\": {seconds}}}', flush=True)"
+            made[name] = measuring.Stepper([sys.executable, "-c", program], {})
+            return made[name]
+
+        tries = {name: partial(start, name, seconds) for name, seconds in (("a", 2.0), ("b", 1.0), ("c", 3.0))}
+        name, best, seconds = measuring.fastest(tries)
+        with measuring.closing(best):
+            self.assertEqual((name, best, best.seconds), ("b", made["b"], []))
+            self.assertEqual(seconds, {"a": 2.0, "b": 1.0, "c": 3.0})
+            self.assertEqual([each.process.poll() is None for each in made.values()], [False, True, False])
+        name, best, seconds = measuring.fastest({"a": tries["a"]})
+        best.kill()
+        self.assertEqual((name, seconds), ("a", {}))
 
     def test_what_a_command_printed_before_it_failed_is_kept(self) -> None:
         endings = {"sys.exit(3)": r"failed \(3\)", "time.sleep(60)": "not done after"}
