@@ -163,10 +163,37 @@ class Times(unittest.TestCase):
             parser.parse_args(["--pairs", "0"])
         self.assertIn("argument --pairs: 0 is not at least 1", said.getvalue())
 
+    def test_numbers_that_leave_nothing_to_measure_are_refused(self) -> None:
+        for program, arguments in ((ranks, ["--steps", "1"]), (scale, ["--steps", "5"])):
+            with (
+                mock.patch.object(sys, "argv", ["x", *arguments]),
+                contextlib.redirect_stderr(io.StringIO()) as said,
+                self.assertRaisesRegex(SystemExit, "2"),
+            ):
+                program.main()
+            self.assertIn(f"argument --steps: {arguments[1]} is not at least", said.getvalue())
+        options = SimpleNamespace(ranks=len(os.sched_getaffinity(0)) + 1)
+        with self.assertRaisesRegex(RuntimeError, "need as many cores"):
+            ranks.measure(options)
+
+    def test_what_is_missing_is_said_before_anything_is_measured(self) -> None:
+        def run(*arguments: str) -> tuple[int | str | None, str]:
+            parser = reporting.benchmark_parser("x", ["machine_peak"], packages=["json", "no_such_package"])
+            with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as ended:
+                reporting.run_benchmark("x", parser.parse_args(arguments), lambda _: self.fail("it measured first"), lambda _: "")
+            return ended.exception.code, said.getvalue()
+
+        nowhere = "/nowhere/machine_peak"
+        self.assertEqual(run("--machine-peak", nowhere), (f"x: there is no program {nowhere} (ninja -C build machine_peak builds it)", ""))
+        code, said = run("--machine-peak", sys.executable)
+        self.assertEqual((code, said), (77, f"skipped: {sys.executable} has no no_such_package (--python names another)\n"))
+        code, _ = run("--machine-peak", sys.executable, "--python", "/nowhere/python")
+        self.assertRegex(str(code), "^x: --python /nowhere/python: ")
+
     def test_a_run_is_not_lost_where_its_result_cannot_be_written(self) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "results"
-            options = SimpleNamespace(results=folder)
+            options = SimpleNamespace(results=folder, programs=(), packages=())
 
             def measure(_: object) -> dict[str, Any]:
                 folder.rmdir()

@@ -63,7 +63,7 @@ class Model(unittest.TestCase):
             mock.patch.object(gpu_model, "plan_of", lambda *_: {"ops": [self.call("copy", 0.0, 40.0)]}),
             mock.patch.object(gpu_model, "measure", measure),
             mock.patch.object(gpu_model, "write_result", lambda *result: written.append(result[0])),
-            mock.patch.object(sys, "argv", ["gpu_model", "--measure", "--results", folder]),
+            mock.patch.object(sys, "argv", ["gpu_model", "--measure", "--results", folder, "--syntra", sys.executable]),
             mock.patch("builtins.print"),
             self.assertRaisesRegex(SystemExit, "FAILED: dense: FailedCommand: not done"),
         ):

@@ -10,16 +10,23 @@ import errno
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from measuring import HERE, ROOT, Watch, end_on_sigterm, first_line, machine_peak, say
+from measuring import HERE, ROOT, Watch, end_on_sigterm, first_line, machine_peak, output_of, say
 
 FLOPS_TOLERANCE: Final = 0.01
 PEAK_DRIFT: Final = 0.15
 FOREIGN_SHARE: Final = 0.025  # of the machine: 5 % of a processor where there are two
+SKIPPED: Final = 77  # the exit code where the machine or a Python lacks what a benchmark needs
+# Prints those of the packages that are not installed. It imports none, which would take seconds.
+LACKING: Final = """
+import importlib.util, sys
+print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name) is None))
+"""
 # Reads PyTorch's version without importing it, which takes seconds.
 TORCH_VERSION: Final = """
 import importlib.util, pathlib, runpy
@@ -36,38 +43,42 @@ def callers_path(text: str) -> Path:
     return Path.cwd() / text
 
 
-def benchmark_parser(description: str | None, programs: Sequence[str], peer: str = "") -> argparse.ArgumentParser:
+def benchmark_parser(description: str | None, programs: Sequence[str], packages: Sequence[str] = ()) -> argparse.ArgumentParser:
     """A parser of the options that benchmarks share: the programs, by default those of build/, and where results go.
 
-    `peer`: the packages that the peer's Python needs; without them there is no peer.
+    `packages`: those that the peer's Python needs; without any there is no peer.
     """
     parser = argparse.ArgumentParser(description=description)
+    parser.set_defaults(programs=programs, packages=packages)
     for name in programs:
         built = ROOT / "build" / ("src/cli" if name == "syntra" else "tests/bench") / name
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=callers_path, default=built, help="the program of this name")
-    if peer:
-        python = Path(sys.executable)
-        parser.add_argument("--python", type=callers_path, default=python, help=f"an interpreter that has {peer}")
+    if packages:
+        note = f"an interpreter that has {', '.join(packages)}"
+        parser.add_argument("--python", type=callers_path, default=Path(sys.executable), help=note)
     parser.add_argument("--results", type=callers_path, default=HERE / "results", help="the folder for the result")
     return parser
 
 
-def at_least_one(text: str) -> int:
-    """A number on the command line of something without which nothing is measured."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+def at_least(least: int) -> Callable[[str], int]:
+    """Reads a number on the command line; with fewer nothing would be measured."""
+
+    def number(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not at least {least}")
+        return int(text)
+
     return number
 
 
 def add_pairs_option(parser: argparse.ArgumentParser, default: int) -> None:
-    parser.add_argument("--pairs", type=at_least_one, default=default, help="turns of the program, and of the peer")
+    parser.add_argument("--pairs", type=at_least(1), default=default, help="turns of the program, and of the peer")
 
 
 def add_threads_option(parser: argparse.ArgumentParser) -> None:
     note = "of each program; with 1 processor time counts, which other work on the machine changes less"
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help=note)
+    parser.add_argument("--threads", type=at_least(1), default=len(os.sched_getaffinity(0)), help=note)
 
 
 def clock_of(threads: int) -> str:
@@ -79,15 +90,34 @@ def add_lock_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
 
 
-def begin(name: str, results: Path) -> None:
-    """Before anything is measured: SIGTERM ends the program as an error does, and the folder of the results can be written."""
+def begin(name: str, options: argparse.Namespace) -> None:
+    """Before anything is measured: SIGTERM ends the program as an error does, what is needed is there, and the folder of the
+    results can be written."""
     end_on_sigterm()
+    check_what_is_needed(name, options)
+    results: Path = options.results
     try:
         results.mkdir(parents=True, exist_ok=True)
         if not os.access(results, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         sys.exit(f"{name}: results cannot be written to {results}: {error.strerror} (--results names another folder)")
+
+
+def check_what_is_needed(name: str, options: argparse.Namespace) -> None:
+    for program in options.programs:
+        path = vars(options)[program]
+        if shutil.which(path) is None:
+            sys.exit(f"{name}: there is no program {path} (ninja -C build {program} builds it)")
+    if not options.packages:
+        return
+    try:
+        lacking = output_of(options.python, "-c", LACKING, *options.packages, quiet=True).split()
+    except (OSError, RuntimeError) as error:
+        sys.exit(f"{name}: --python {options.python}: {error}")
+    if lacking:
+        say(f"skipped: {options.python} has no {', '.join(lacking)} (--python names another)")
+        sys.exit(SKIPPED)
 
 
 def run_benchmark(
@@ -97,7 +127,7 @@ def run_benchmark(
     report: Callable[[dict[str, Any]], str],
 ) -> dict[str, Any]:
     """Measures, writes the result and prints its report; ends the program with a message where that fails."""
-    begin(name, options.results)
+    begin(name, options)
     try:
         result = measure(options)
     except (OSError, RuntimeError) as error:
