@@ -242,13 +242,15 @@ class Hyena(nn.Module):
         distance = torch.arange(length)[:, None] / length
         angles = 2 * math.pi * distance * torch.arange(self.BANDS)
         self.register_buffer("distances", torch.cat([distance, angles.cos(), -angles.sin()], -1))
-        self.register_buffer("decay", 0.01 ** (distance * torch.linspace(1 / 1.5, 1 / 0.3, width)))
+        decay = 0.01 ** (distance * torch.linspace(1 / 1.5, 1 / 0.3, width))
+        # The position itself is read by the filter that looks back, not by both.
+        self.register_buffer("decays", torch.stack([decay, decay * (distance > 0)]))
 
-    def filters(self, network: nn.ModuleList, frequencies: Tensor) -> Tensor:
+    def filters(self, network: nn.ModuleList, frequencies: Tensor, decay: Tensor) -> Tensor:
         units = self.distances
         for layer in network[:-1]:
             units = torch.sin(frequencies * layer(units))
-        return network[-1](units) * self.decay
+        return network[-1](units) * decay
 
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[1]
@@ -256,7 +258,7 @@ class Hyena(nn.Module):
         values = values * inner_gate
         spectrum = torch.fft.rfft(values, 2 * length, dim=1)
         back, ahead = (torch.fft.rfft(self.filters(*each), 2 * length, dim=0)
-                       for each in zip(self.networks, self.frequencies, strict=True))
+                       for each in zip(self.networks, self.frequencies, self.decays, strict=True))
         mixed = torch.fft.irfft(spectrum * (back + ahead.conj()), 2 * length, dim=1)[:, :length]
         return self.output((mixed + self.skip * values) * gate)
 
