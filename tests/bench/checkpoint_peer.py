@@ -7,8 +7,8 @@ As in a training, each save is a new file, and the newest two are kept.
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -25,13 +25,12 @@ def main() -> None:
     parser.add_argument("--tensors", type=int, default=300)
     parser.add_argument("--bytes", type=int, default=1_000_000_000)
     options = parser.parse_args()
-    numbers = itertools.count()
 
     def files() -> list[Path]:
         return sorted(options.directory.glob("state-*.pt"))
 
     def save() -> None:
-        torch.save(state, options.directory / f"state-{next(numbers):06}.pt")
+        torch.save(state, options.directory / f"state-{time.time_ns()}.pt")  # behind those of an earlier process, too
         for old in files()[:-KEPT]:
             old.unlink()
 

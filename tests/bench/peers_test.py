@@ -7,8 +7,11 @@ import dataclasses
 import importlib.util
 import itertools
 import math
+import os
 import re
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -345,6 +348,19 @@ class Mixers(unittest.TestCase):
                 self.assertLessEqual(always, found)
                 self.assertEqual(len(found), len(always) + 3)
         self.assertTrue(of_blocks[:, [0, 9]].all())
+
+
+class Checkpoints(unittest.TestCase):
+    def test_each_save_is_a_new_file_behind_those_of_an_earlier_process(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            contents = []
+            for _ in range(2):
+                command = [sys.executable, str(HERE / "checkpoint_peer.py"), "--operation", "save", "--directory", folder,
+                           "--tensors", "1", "--bytes", "8"]
+                subprocess.run(command, input="step\nstep\n", text=True, capture_output=True, check=True)
+                contents.append(set(os.listdir(folder)))
+            self.assertEqual([len(names) for names in contents], [2, 2])
+            self.assertTrue(contents[0].isdisjoint(contents[1]))
 
 
 if __name__ == "__main__":
