@@ -29,6 +29,7 @@ from programs import load_program
 
 HERE = Path(__file__).resolve().parent
 
+cpu_step = load_program("cpu_step")
 finetune = load_program("finetune")
 mixers = load_program("mixers")
 comm = load_program("comm")
@@ -172,9 +173,13 @@ class Times(unittest.TestCase):
             ):
                 program.main()
             self.assertIn(f"argument --steps: {arguments[1]} is not at least", said.getvalue())
+
+    def test_machines_that_are_too_small_are_refused(self) -> None:
         options = SimpleNamespace(ranks=len(os.sched_getaffinity(0)) + 1)
         with self.assertRaisesRegex(RuntimeError, "need as many cores"):
             ranks.measure(options)
+        with mock.patch.object(os, "sysconf", lambda _: 1 << 20), self.assertRaisesRegex(RuntimeError, "8 GiB .* there are 4.0"):
+            cpu_step.measure(options)
 
     def test_what_is_missing_is_said_before_anything_is_measured(self) -> None:
         def run(*arguments: str) -> tuple[int | str | None, str]:
