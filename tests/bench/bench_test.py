@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -274,6 +275,20 @@ class Mixers(unittest.TestCase):
         grown = mixers.grow(Programs(), "retention", [512, 2048, 32768])
         self.assertAlmostEqual(grown["exponent"], 1.0)
         self.assertEqual(grown["peak_resident_bytes"], [512, 2048, 32768])
+
+
+class Finetuning(unittest.TestCase):
+    def test_the_peer_has_the_products_settings(self) -> None:
+        config = (HERE / "configs/finetune_steps.textproto").read_text(encoding="utf-8")
+        for field, value in (("dropout", finetune.DROPOUT), ("rate", finetune.RATE), ("clip_norm", finetune.CLIP)):
+            self.assertEqual({float(each) for each in re.findall(rf"\b{field}: ([0-9.]+)", config)}, {value}, field)
+
+    def test_the_peers_dropout_is_not_that_of_its_model(self) -> None:
+        given: list[str] = []
+        programs = SimpleNamespace(scratch=Path(os.devnull).parent, peer=lambda *arguments: given.extend(map(str, arguments)))
+        with mock.patch.object(Path, "write_text"):
+            finetune.peer_of(programs, SimpleNamespace(ready={}), 4)
+        self.assertIn("--dropout 0.1", " ".join(given))
 
 
 class Sums(unittest.TestCase):

@@ -164,8 +164,7 @@ class OrderedTrainer(Trainer):
 
 def train(options: argparse.Namespace) -> None:
     steps = json.loads(options.examples.read_text(encoding="utf-8"))["examples"]
-    changes = {} if options.dropout is None else {"dropout_rate": options.dropout}
-    model = load(options, **changes)
+    model = load(options, dropout_rate=options.dropout)
     dataset = MicroBatches(steps, options.parts)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
@@ -223,7 +222,7 @@ def main() -> None:
     command.add_argument("--parts", type=int, default=1, help="micro-batches of a step")
     command.add_argument("--rate", type=float, required=True)
     command.add_argument("--clip", type=float, required=True)
-    command.add_argument("--dropout", type=float, help="in the place of the model's")
+    command.add_argument("--dropout", type=float, required=True, help="rate, in the place of the model's")
     command.set_defaults(run=train)
     options = parser.parse_args()
     end_on_sigterm()
