@@ -190,6 +190,15 @@ class Goals(unittest.TestCase):
         self.assertIn("| shared attention | Syntra, attention | 1000000 | 4.0 | 3 | 40 % |", gpu_goals.figures(result))
 
 
+    def test_a_goal_over_torch_compile_is_not_met_over_eager_pytorch(self) -> None:
+        own = [{"name": "residual and norm", "op": "add_norm_grad", "seconds": 1.0, "flops": 1.0, "bytes": 1.0}]
+        for by, verdict in (("torch.compile", "met"), ("eager", "not measured")):
+            torch = [{"name": f"residual and norm, {what}", "by": by, "seconds": seconds}
+                     for what, seconds in (("forward", 1.0), ("both passes", 3.0))]
+            result = step_result(kernels={"own": own, "own_again": own, "torch": torch})
+            self.assertEqual(verdicts(result)["residual and norm, backward over torch.compile"], verdict)
+
+
 class Peers(unittest.TestCase):
     def test_kernels_that_differ_are_an_error(self) -> None:
         own = [{"flops": 10.0, "bytes": 7.0}, {"flops": 20.0, "bytes": 9.0}]

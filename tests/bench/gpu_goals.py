@@ -176,8 +176,8 @@ def roofline_share(result: Result, line: Mapping[str, Any]) -> float | None:
 
 
 def norm_backward_ratio(result: Result) -> float:
-    both = torch_kernel(result, "residual and norm, both passes")
-    backward = both - torch_kernel(result, "residual and norm, forward")
+    both = torch_kernel(result, "residual and norm, both passes", "torch.compile")
+    backward = both - torch_kernel(result, "residual and norm, forward", "torch.compile")
     return backward / own_kernel(result, "residual and norm", "add_norm_grad")
 
 
