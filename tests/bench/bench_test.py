@@ -385,6 +385,12 @@ class Data(unittest.TestCase):
                 with self.assertRaisesRegex(RuntimeError, "fill no file of 1000000 bytes"):
                     corpus.make_corpus([source], Path(folder), 1_000_000, 1)
 
+    def test_shards_are_made_in_the_folder_that_is_removed(self) -> None:
+        options = SimpleNamespace(data_bench=Path("data_bench"), python=Path("python"), tokenizer="model", tokenizer_json="json")
+        with mock.patch.object(data, "Stepper", lambda command, _: [str(part) for part in command]):
+            command = data.Programs(options, ["a.json.gz"], Path("scratch")).start("prepare")
+        self.assertEqual(command[command.index("--scratch") + 1], "scratch")
+
     def test_rates_are_of_each_kind_of_file(self) -> None:
         files = [{"kind": "real", "bytes": 4e6}, {"kind": "real", "bytes": 4e6}, {"kind": "recombined", "bytes": 4e6}]
         times = dict.fromkeys(data.OURS + data.PEERS, [0.1, 0.1, 0.2])
