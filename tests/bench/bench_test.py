@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from collections import defaultdict
 from functools import partial
@@ -228,7 +229,10 @@ with tempfile.TemporaryDirectory(dir=sys.argv[1]):
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
                 assert process.stderr is not None
                 self.assertEqual(process.stderr.readline(), "begun\n")
-                process.terminate()
+                # Python does not notice a signal that comes just before it blocks until another interrupts it.
+                while process.poll() is None:
+                    process.terminate()
+                    time.sleep(0.1)
                 self.assertEqual(process.communicate(timeout=50)[1], "")
             self.assertEqual(process.returncode, 128 + signal.SIGTERM)
             self.assertEqual(os.listdir(folder), [])
