@@ -86,11 +86,11 @@ class Times(unittest.TestCase):
 
         def start(name: str, seconds: float) -> measuring.Stepper:
             self.assertLessEqual(sum(each.process.poll() is None for each in made.values()), 1)
-            program = f"import sys; print('{{}}', flush=True)\nfor _ in sys.stdin: print('{{\"seconds\": {seconds}}}', flush=True)"
+            program = COUNTING_PROGRAM.replace("count, 10 * count", f"{seconds}, 0")
             made[name] = measuring.Stepper([sys.executable, "-c", program], {})
             return made[name]
 
-        tries = {name: partial(start, name, seconds) for name, seconds in (("a", 2.0), ("b", 1.0), ("c", 3.0))}
+        tries = {name: partial(start, name, seconds) for name, seconds in (("a", 2), ("b", 1), ("c", 3))}
         name, best, seconds = measuring.fastest(tries)
         with measuring.closing(best):
             self.assertEqual((name, best, best.seconds), ("b", made["b"], []))

@@ -319,10 +319,10 @@ def fastest(tries: Mapping[str, Callable[[], Stepper]]) -> tuple[str, Stepper, d
         if best is None:
             best = name, stepper
         elif seconds[name] < seconds[best[0]]:
-            best[1].kill()
+            best[1].close()
             best = name, stepper
         else:
-            stepper.kill()
+            stepper.close()
     assert best is not None
     return *best, seconds
 
