@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <vector>
 
 #include "base/divide.h"
 #include "core/tensor.h"
@@ -22,9 +21,8 @@ inline int64_t MaskStride(int64_t columns) {
 
 // The type of a mask for matrices of this shape.
 inline TensorType MaskOf(const Shape& shape) {
-  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  dims.back() = MaskStride(shape[-1]) / static_cast<int64_t>(sizeof(int32_t));
-  return {DType::kI32, Shape(dims)};
+  const int64_t words = MaskStride(shape[-1]) / static_cast<int64_t>(sizeof(int32_t));
+  return {DType::kI32, shape.With(-1, words)};
 }
 
 struct MaskBit {

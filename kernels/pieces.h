@@ -20,18 +20,12 @@ struct Piece {
 struct AxisRange {
   int axis;
   int64_t begin, length;
-
-  Shape Of(const Shape& whole) const {
-    std::vector<int64_t> dims(whole.dims().begin(), whole.dims().end());
-    dims[axis] = length;
-    return Shape(dims);
-  }
 };
 
 // The range of the output is a copy of the whole input, or zeros.
 inline Piece PieceInto(const OpCall& call, const AxisRange& range, int input) {
   const TensorType& y = call.outputs[0];
-  const Shape shape = range.Of(y.shape);
+  const Shape shape = y.shape.With(range.axis, range.length);
   const bool zeros = input == Piece::kZeros;
   Piece piece{StridedCall::Copy(shape, y.dtype, DenseStrides(y.shape),
                                 zeros ? Strides{} : DenseStrides(shape)),

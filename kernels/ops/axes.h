@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axes in the attributes and shapes of ops.
+// Axes in the attributes of ops.
 #pragma once
 
 #include "kernels/ops/shapes.h"
@@ -12,12 +12,6 @@ inline int AxisIn(std::string_view op, const Attributes& attributes, const Tenso
   SYNTRA_CHECK(axis >= 0 && axis < type.shape.rank(), "{} of {} along axis {}", op, ToString(type),
                axis);
   return static_cast<int>(axis);
-}
-
-inline TensorType WithExtent(const TensorType& type, int axis, int64_t extent) {
-  std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
-  dims[axis] = extent;
-  return {type.dtype, Shape(dims)};
 }
 
 }  // namespace syntra

@@ -12,12 +12,12 @@ namespace {
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   CheckOperands("batch_matmul", inputs,
-                {{"a", kActivation, kAnyRank}, {"b", kActivation, kAnyRank}});
+                {{"a", kActivation, AtLeast(2)}, {"b", kActivation, AtLeast(2)}});
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
   const bool transpose_a = attributes.Flag("transpose_a");
   const bool transpose_b = attributes.Flag("transpose_b");
   const int leading = a.rank() - 2;
-  SYNTRA_CHECK(leading >= 0 && a.rank() == b.rank() && !(transpose_a && transpose_b) &&
+  SYNTRA_CHECK(a.rank() == b.rank() && !(transpose_a && transpose_b) &&
                    std::ranges::equal(a.dims().first(leading), b.dims().first(leading)) &&
                    a[transpose_a ? -2 : -1] == b[transpose_b ? -1 : -2],
                "batch_matmul of {} and {}{}{}", ToString(a), ToString(b),

@@ -12,13 +12,14 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const int axis = AxisIn("concatenate", attributes, inputs[0]);
   int64_t extent = 0;
   for (const TensorType& input : inputs) {
-    SYNTRA_CHECK(HasKind(input, kActivation) && input.shape.rank() == inputs[0].shape.rank() &&
-                     WithExtent(input, axis, 1) == WithExtent(inputs[0], axis, 1),
+    SYNTRA_CHECK(HasKind(input, kActivation) && input.dtype == inputs[0].dtype &&
+                     input.shape.rank() == inputs[0].shape.rank() &&
+                     input.shape.With(axis, 1) == inputs[0].shape.With(axis, 1),
                  "concatenate of {} and {} along axis {}", ToString(inputs[0]), ToString(input),
                  axis);
     extent += input.shape[axis];
   }
-  return {WithExtent(inputs[0], axis, extent)};
+  return {{inputs[0].dtype, inputs[0].shape.With(axis, extent)}};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,

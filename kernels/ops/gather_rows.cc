@@ -34,10 +34,10 @@ void ForEachRow(const GatherCall& call, std::span<const int32_t> rows, const Bod
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   CheckOperands("gather_rows", inputs,
-                {{"x", kActivation, kAnyRank}, {"rows", kInteger, kAnyRank}});
+                {{"x", kActivation, kAnyRank}, {"rows", kInteger, AtLeast(1)}});
   const int axis = AxisIn("gather_rows", attributes, inputs[0]);
   CheckRows("gather_rows", inputs[0], inputs[1], axis);
-  return {WithExtent(inputs[0], axis, inputs[1].shape[-1])};
+  return {{inputs[0].dtype, inputs[0].shape.With(axis, inputs[1].shape[-1])}};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
@@ -69,12 +69,12 @@ std::vector<OpCase> Cases() {
 std::vector<TensorType> GradInfer(const Attributes& attributes,
                                   std::span<const TensorType> inputs) {
   CheckOperands("gather_rows_grad", inputs,
-                {{"dy", kActivation, kAnyRank}, {"rows", kInteger, kAnyRank}});
+                {{"dy", kActivation, kAnyRank}, {"rows", kInteger, AtLeast(1)}});
   const int axis = AxisIn("gather_rows_grad", attributes, inputs[0]);
   CheckRows("gather_rows_grad", inputs[0], inputs[1], axis);
   SYNTRA_CHECK(inputs[0].shape[axis] == inputs[1].shape[-1], "gather_rows_grad: {} numbers for {}",
                inputs[1].shape[-1], ToString(inputs[0]));
-  return {WithExtent(inputs[0], axis, attributes.Int("extent"))};
+  return {{inputs[0].dtype, inputs[0].shape.With(axis, attributes.Int("extent"))}};
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,

@@ -12,12 +12,13 @@ namespace syntra {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
-  CheckOperands("layer_norm", inputs,
-                {{"x", kActivation, kAnyRank}, {"scale", kParameter, 1}, {"bias", kParameter, 1}});
+  CheckOperands(
+      "layer_norm", inputs,
+      {{"x", kActivation, AtLeast(1)}, {"scale", kParameter, 1}, {"bias", kParameter, 1}});
   const Shape& x = inputs[0].shape;
   CheckShape("layer_norm", "scale", inputs[1], {x[-1]});
   CheckShape("layer_norm", "bias", inputs[2], {x[-1]});
-  const TensorType of_rows = F32(x.Without(x.rank() - 1));
+  const TensorType of_rows = F32(x.Without(-1));
   return {inputs[0], of_rows, of_rows};
 }
 
@@ -59,7 +60,7 @@ std::vector<OpCase> Cases() {
 
 std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType> inputs) {
   CheckOperands("layer_norm_grad", inputs,
-                {{"x", kActivation, kAnyRank},
+                {{"x", kActivation, AtLeast(1)},
                  {"scale", kParameter, 1},
                  {"mean", kParameter, kAnyRank},
                  {"inverse deviation", kParameter, kAnyRank},

@@ -42,23 +42,20 @@ Walk WalkOf(const Attributes& attributes, const Shape& a, const Shape& b) {
 }
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
-  CheckOperands("matmul", inputs, {{"a", kActivation, kAnyRank}, {"b", kActivation, kAnyRank}});
+  CheckOperands("matmul", inputs, {{"a", kActivation, AtLeast(2)}, {"b", kActivation, AtLeast(2)}});
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
   const bool transpose_a = TransposeA(attributes), transpose_b = TransposeB(attributes);
   const auto check = [&](bool agree) {
     SYNTRA_CHECK(agree, "matmul of {} and {}{}{}", ToString(a), ToString(b),
                  transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
   };
-  check(a.rank() >= 2 && b.rank() >= 2);
   if (transpose_a) {
     check(!transpose_b && a.rank() == b.rank() &&
           std::ranges::equal(a.dims().first(a.rank() - 1), b.dims().first(b.rank() - 1)));
     return {{ResultDType(attributes), {a[-1], b[-1]}}};
   }
   check(b.rank() == 2 && a[-1] == (transpose_b ? b[-1] : b[-2]));
-  std::vector<int64_t> dims(a.dims().begin(), a.dims().end());
-  dims.back() = transpose_b ? b[-2] : b[-1];
-  return {{ResultDType(attributes), Shape(dims)}};
+  return {{ResultDType(attributes), a.With(-1, transpose_b ? b[-2] : b[-1])}};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,

@@ -14,7 +14,8 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const int64_t before = attributes.Int("before"), after = attributes.Int("after");
   SYNTRA_CHECK(before >= 0 && after >= 0, "pad of {} by {} and {}", ToString(inputs[0]), before,
                after);
-  return {WithExtent(inputs[0], axis, before + inputs[0].shape[axis] + after)};
+  const Shape& x = inputs[0].shape;
+  return {{inputs[0].dtype, x.With(axis, before + x[axis] + after)}};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,

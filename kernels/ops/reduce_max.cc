@@ -6,16 +6,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ops/axes.h"
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
-  CheckOperands("reduce_max", inputs, {{"x", kActivation, kAnyRank}});
+  CheckOperands("reduce_max", inputs, {{"x", kActivation, AtLeast(1)}});
   const Shape& x = inputs[0].shape;
-  SYNTRA_CHECK(x.rank() >= 1, "reduce_max of a scalar");
-  return {WithExtent(inputs[0], x.rank() - 1, 1), I32(x.Without(x.rank() - 1))};
+  return {{inputs[0].dtype, x.With(-1, 1)}, I32(x.Without(-1))};
 }
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
@@ -48,11 +47,11 @@ std::vector<OpCase> Cases() {
 std::vector<TensorType> GradInfer(const Attributes& attributes,
                                   std::span<const TensorType> inputs) {
   CheckOperands("reduce_max_grad", inputs,
-                {{"index", kInteger, kAnyRank}, {"dy", kActivation, kAnyRank}});
-  const TensorType& dy = inputs[1];
-  SYNTRA_CHECK(dy.shape.Without(dy.shape.rank() - 1) == inputs[0].shape && dy.shape[-1] == 1,
-               "reduce_max_grad of {} at {}", ToString(dy), ToString(inputs[0]));
-  return {WithExtent(dy, dy.shape.rank() - 1, attributes.Int("extent"))};
+                {{"index", kInteger, kAnyRank}, {"dy", kActivation, AtLeast(1)}});
+  const Shape& dy = inputs[1].shape;
+  CheckShape("reduce_max_grad", "dy", inputs[1], dy.With(-1, 1));
+  CheckShape("reduce_max_grad", "index", inputs[0], dy.Without(-1));
+  return {{inputs[1].dtype, dy.With(-1, attributes.Int("extent"))}};
 }
 
 void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,

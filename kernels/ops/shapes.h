@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cmath>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,14 +13,16 @@
 
 namespace syntra {
 
-inline constexpr int kAnyRank = -1;
+// In place of an operand's rank: it has at least this many axes.
+constexpr int AtLeast(int axes) { return ~axes; }
+inline constexpr int kAnyRank = AtLeast(0);
 
 // An operand in an op's contract.
 struct Operand {
   enum class Kind { kActivation, kF32, kI32 };  // kActivation: f32 or bf16
   const char* name;
   Kind kind;
-  int rank;
+  int rank;  // or AtLeast
   bool optional = false;
 };
 
@@ -43,7 +44,7 @@ inline bool HasKind(const TensorType& type, Operand::Kind kind) {
 
 // Checks number, presence, element types and ranks.
 inline void CheckOperands(std::string_view op, std::span<const TensorType> inputs,
-                          std::initializer_list<Operand> operands) {
+                          const std::vector<Operand>& operands) {
   SYNTRA_CHECK(inputs.size() == operands.size(), "{} takes {} operands, not {}", op,
                operands.size(), inputs.size());
   size_t i = 0;
@@ -55,9 +56,10 @@ inline void CheckOperands(std::string_view op, std::span<const TensorType> input
     }
     SYNTRA_CHECK(HasKind(type, operand.kind), "{}: operand {} is {}", op, operand.name,
                  ToString(type));
-    SYNTRA_CHECK(operand.rank == kAnyRank || type.shape.rank() == operand.rank,
-                 "{}: operand {} is {}, not of rank {}", op, operand.name, ToString(type),
-                 operand.rank);
+    const bool at_least = operand.rank < 0;
+    const int rank = at_least ? ~operand.rank : operand.rank, given = type.shape.rank();
+    SYNTRA_CHECK(at_least ? given >= rank : given == rank, "{}: operand {} is {}, not of rank {}{}",
+                 op, operand.name, ToString(type), rank, at_least ? " or more" : "");
   }
 }
 

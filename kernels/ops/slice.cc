@@ -14,7 +14,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   SYNTRA_CHECK(begin >= 0 && length >= 1 && length <= inputs[0].shape[axis] - begin,
                "slice of {}: {} entries from {} on along axis {}", ToString(inputs[0]), length,
                begin, axis);
-  return {WithExtent(inputs[0], axis, length)};
+  return {{inputs[0].dtype, inputs[0].shape.With(axis, length)}};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,

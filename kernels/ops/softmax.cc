@@ -10,7 +10,7 @@ namespace syntra {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
-  CheckOperands("softmax", inputs, {{"x", kActivation, kAnyRank}});
+  CheckOperands("softmax", inputs, {{"x", kActivation, AtLeast(1)}});
   return {inputs[0]};
 }
 

@@ -11,7 +11,7 @@ namespace syntra {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
-  CheckOperands("sort_by_key", inputs, {{"keys", kInteger, kAnyRank}});
+  CheckOperands("sort_by_key", inputs, {{"keys", kInteger, AtLeast(1)}});
   return {inputs[0], inputs[0]};
 }
 

@@ -31,8 +31,14 @@ Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size()
 
 Shape Shape::Without(int64_t axis) const {
   std::vector<int64_t> others(dims().begin(), dims().end());
-  others.erase(others.begin() + axis);
+  others.erase((axis < 0 ? others.end() : others.begin()) + axis);
   return Shape(others);
+}
+
+Shape Shape::With(int64_t axis, int64_t extent) const {
+  std::vector<int64_t> all(dims().begin(), dims().end());
+  *((axis < 0 ? all.end() : all.begin()) + axis) = extent;
+  return Shape(all);
 }
 
 int64_t Shape::size() const {

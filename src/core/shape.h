@@ -25,8 +25,9 @@ class Shape {
   int64_t operator[](int i) const { return dims_[i < 0 ? i + rank_ : i]; }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-  // This shape without one axis, whose index must not be negative.
+  // This shape without one axis, or with another extent of it. Negative indices count from the end.
   Shape Without(int64_t axis) const;
+  Shape With(int64_t axis, int64_t extent) const;
 
   // Product of all extents; 1 for a scalar. Above 2^56 the constructor throws Error(kConfig).
   int64_t size() const;

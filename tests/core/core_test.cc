@@ -271,6 +271,10 @@ TEST(Shape, RefusesOverflowAndZero) {
   EXPECT_THROW(Shape({3, 0}), Error);
   EXPECT_EQ(Shape({2, 3, 4}).rows(), 6);
   EXPECT_EQ(Shape({2, 3, 4}).Without(1), Shape({2, 4}));
+  EXPECT_EQ(Shape({2, 3, 4}).Without(-1), Shape({2, 3}));
+  EXPECT_EQ(Shape({2, 3, 4}).With(0, 5), Shape({5, 3, 4}));
+  EXPECT_EQ(Shape({2, 3, 4}).With(-1, 5), Shape({2, 3, 5}));
+  EXPECT_THROW(Shape({2, 3, 4}).With(1, 0), Error);
   EXPECT_EQ(ToString(Shape({2, 3})), "[2, 3]");
 }
 
