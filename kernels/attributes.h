@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/shape.h"
+
 namespace syntra {
 
 class Attributes {
@@ -37,5 +39,10 @@ class Attributes {
 
   std::vector<std::pair<std::string, Value>> entries_;
 };
+
+// A shape as an attribute.
+inline Attributes::Integers IntegersOf(const Shape& shape) {
+  return {shape.dims().begin(), shape.dims().end()};
+}
 
 }  // namespace syntra

@@ -12,7 +12,7 @@ namespace syntra {
 
 // The attributes {shape, dtype} of a result of this type.
 inline Attributes TypeAttributes(const TensorType& type) {
-  return {{"shape", ListOf(type.shape)}, {"dtype", DTypeName(type.dtype)}};
+  return {{"shape", IntegersOf(type.shape)}, {"dtype", DTypeName(type.dtype)}};
 }
 inline TensorType TypeIn(const Attributes& attributes) {
   return {ResultDType(attributes), Shape(attributes.List("shape"))};

@@ -23,7 +23,7 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
 
 void Gradient(GradientRule& rule) {
   const Shape x = rule.recorder().TypeOf(rule.input(0)).shape;
-  rule.Contribute("reshape", {{"shape", ListOf(x)}}, {rule.output_gradient(0)}, {0});
+  rule.Contribute("reshape", {{"shape", IntegersOf(x)}}, {rule.output_gradient(0)}, {0});
 }
 
 std::vector<OpCase> Cases() {

@@ -96,11 +96,6 @@ inline TensorType F32(Shape shape) { return {DType::kF32, shape}; }
 inline TensorType BF16(Shape shape) { return {DType::kBF16, shape}; }
 inline TensorType I32(Shape shape) { return {DType::kI32, shape}; }
 
-// A shape as an attribute.
-inline Attributes::Integers ListOf(const Shape& shape) {
-  return {shape.dims().begin(), shape.dims().end()};
-}
-
 // The element type named by the attribute {dtype "f32"/"bf16"}.
 inline DType ResultDType(const Attributes& attributes) {
   const std::string& name = attributes.Text("dtype");

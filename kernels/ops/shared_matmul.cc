@@ -50,7 +50,7 @@ void Gradient(GradientRule& rule) {
   const bool transpose = rule.attributes().Flag("transpose");
   rule.Contribute("shared_matmul", {{"transpose", !transpose}}, {rule.input(0), dy}, {1});
   if (!rule.wants(0)) return;
-  const Attributes shape = {{"shape", ListOf(w.shape)}};
+  const Attributes shape = {{"shape", IntegersOf(w.shape)}};
   const std::vector<Value> operands = transpose ? std::vector{x, dy} : std::vector{dy, x};
   if (w.dtype == DType::kF32) return rule.Contribute("shared_matmul_grad", shape, operands, {0});
   const Value sum = rule.recorder().Record("shared_matmul_grad", shape, operands).at(0);

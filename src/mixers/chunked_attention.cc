@@ -112,8 +112,7 @@ class Chunks {
       return ((later ? from - to : to - from) - 1) * chunk_;
     });
     const Value flat = Reshape(scope_, sums, {shape[0], shape[1], shape[2] * shape[3] * shape[4]});
-    return Reshape(scope_, scope_.One("shared_matmul", {{"transpose", false}}, {map, flat}),
-                   {shape[0], shape[1], shape[2], shape[3], shape[4]});
+    return Reshape(scope_, scope_.One("shared_matmul", {{"transpose", false}}, {map, flat}), shape);
   }
 
   const Scope& scope_;

@@ -94,10 +94,7 @@ Value ConvolutionMixer::Weights(const Scope& scope, Value x) const {
   const double rate = scope.recording().training ? config_.weight_dropout() : 0;
   if (rate == 0) return weights;
   const auto for_all = [&](Value x, int64_t positions) {
-    return scope.One("broadcast_to",
-                     {{"shape", Attributes::Integers{shape[0], positions, width}},
-                      {"dtype", std::string("f32")}},
-                     {x, {}});
+    return BroadcastTo(scope, x, {DType::kF32, {shape[0], positions, width}});
   };
   if (by_position) return HeadDropout(scope, weights, rate, 1);
   weights = for_all(Reshape(scope, weights, {1, 1, width}), 1);

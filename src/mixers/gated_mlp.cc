@@ -124,10 +124,7 @@ class GatedMlp final : public TokenMixer {
   // map . gate + bias, as [B, T, width / 2].
   Value Gate(const Scope& scope, Value map, Value gate, Value bias) const {
     const Value mapped = scope.One("shared_matmul", {{"transpose", false}}, {map, gate});
-    const Shape shape = scope.TypeOf(mapped).shape;
-    const int64_t heads = config_.heads();
-    const Value grouped = Reshape(scope, mapped, {shape[0], shape[1], heads, shape[2] / heads});
-    return Reshape(scope, Add(scope, grouped, bias), {shape[0], shape[1], shape[2]});
+    return Joined(scope, Add(scope, InHeads(scope, mapped, config_.heads()), bias));
   }
 
   AttentionOperands Operands(const Scope& scope, Value x) const {

@@ -20,10 +20,8 @@ Value RepeatHeads(const Scope& scope, Value x, int64_t key_value_heads, int64_t 
   const int64_t rows = type.shape[0], length = type.shape[1],
                 size = type.shape[2] / key_value_heads;
   const Value groups = Reshape(scope, x, {rows, length, key_value_heads, 1, size});
-  const Attributes::Integers repeated{rows, length, key_value_heads, heads / key_value_heads, size};
-  const Value all =
-      scope.One("broadcast_to", {{"shape", repeated}, {"dtype", std::string(NameOf(type.dtype))}},
-                {groups, Value{}});
+  const Value all = BroadcastTo(
+      scope, groups, {type.dtype, {rows, length, key_value_heads, heads / key_value_heads, size}});
   return Reshape(scope, all, {rows, length, heads * size});
 }
 

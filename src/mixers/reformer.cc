@@ -22,16 +22,12 @@ constexpr double kLengthEpsilon = 1e-6;       // of the keys' squared length
 
 // The sum over the last axis, f32 with extent 1.
 Value SumOfLast(const Scope& scope, Value x, Value factor = {}) {
-  Attributes::Integers shape(scope.TypeOf(x).shape.dims().begin(),
-                             scope.TypeOf(x).shape.dims().end());
-  shape.back() = 1;
-  return SumTo(scope, x, std::move(shape), factor);
+  return SumTo(scope, x, scope.TypeOf(x).shape.With(-1, 1), factor);
 }
 
 // Integers in another shape.
-Value ReshapeIntegers(const Scope& scope, Value x, Attributes::Integers shape) {
-  x = Cast(scope, x, DType::kF32);
-  return Cast(scope, Reshape(scope, x, std::move(shape)), DType::kI32);
+Value ReshapeIntegers(const Scope& scope, Value x, const Shape& shape) {
+  return Cast(scope, Reshape(scope, Cast(scope, x, DType::kF32), shape), DType::kI32);
 }
 
 class Reformer final : public TokenMixer {
@@ -72,8 +68,10 @@ class Reformer final : public TokenMixer {
     const std::vector<Value> sorted = scope.program().Record(
         "sort_by_key", {}, {Cast(scope, AffineMap(scope, ids, -1), DType::kI32)});
     const Value order = sorted[0], rank = sorted[1];
+    const Shape all = scope.TypeOf(ids).shape;
+    const Value id_rows = Reshape(scope, ids, {all[0], all[1], all[2], all[3], 1});
     const Round rounds = Attend(scope, InOrder(scope, query, order), InOrder(scope, value, order),
-                                Gather(scope, WithLast(scope, ids, 1), order), input.causal);
+                                Gather(scope, id_rows, order), input.causal);
     const Value mixed = Combine(
         scope, {Gather(scope, rounds.mixed, rank), Gather(scope, rounds.log_sum_exp, rank)});
     const Value narrow = Cast(scope, mixed, scope.TypeOf(input.x).dtype);
@@ -146,13 +144,6 @@ class Reformer final : public TokenMixer {
     return Joined(scope, Transpose(scope, ids, {0, 3, 1, 2}));
   }
 
-  static Value WithLast(const Scope& scope, Value x, int64_t extent) {
-    const Shape shape = scope.TypeOf(x).shape;
-    Attributes::Integers dims(shape.dims().begin(), shape.dims().end());
-    dims.push_back(extent);
-    return Reshape(scope, x, std::move(dims));
-  }
-
   // The rows of x [B, H, R, T, C] in each round's order, i32 [B, H, R, T].
   static Value Gather(const Scope& scope, Value x, Value order) {
     return GatherRows(scope, x, 3, order);
@@ -162,7 +153,7 @@ class Reformer final : public TokenMixer {
   Value InOrder(const Scope& scope, Value x, Value order) const {
     const int64_t count = config_.heads(), width = config_.head_size(), rounds = config_.rounds();
     const Shape shape = scope.TypeOf(x).shape;
-    x = Transpose(scope, Reshape(scope, x, {shape[0], shape[1], count, width}), {0, 2, 1, 3});
+    x = Transpose(scope, InHeads(scope, x, count), {0, 2, 1, 3});
     const Value rows = ReshapeIntegers(scope, order, {shape[0], count, rounds * shape[1]});
     return Reshape(scope, GatherRows(scope, x, 2, rows),
                    {shape[0], count, rounds, shape[1], width});
@@ -196,8 +187,7 @@ class Reformer final : public TokenMixer {
     const Value mixed = Multiply(scope, BatchProduct(scope, parts, both(value), DType::kF32),
                                  Activation(scope, "reciprocal", sum));
     const Value log_sum_exp = Add(scope, largest, Activation(scope, "log", sum));
-    return {Reshape(scope, mixed, {shape[0], shape[1], shape[2], shape[3], shape[4]}),
-            Reshape(scope, log_sum_exp, {shape[0], shape[1], shape[2], shape[3], 1})};
+    return {Reshape(scope, mixed, shape), Reshape(scope, log_sum_exp, shape.With(-1, 1))};
   }
 
   // x over its length.
@@ -259,8 +249,7 @@ class Reformer final : public TokenMixer {
     const Value sum =
         SumTo(scope, rounds.mixed, {shape[0], shape[1], 1, shape[3], shape[4]}, weights);
     const Value by_head = Reshape(scope, sum, {shape[0], shape[1], shape[3], shape[4]});
-    return Reshape(scope, Transpose(scope, by_head, {0, 2, 1, 3}),
-                   {shape[0], shape[3], shape[1] * shape[4]});
+    return Joined(scope, Transpose(scope, by_head, {0, 2, 1, 3}));
   }
 
   ReformerConfig config_;

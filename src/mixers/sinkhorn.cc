@@ -109,10 +109,8 @@ class Sinkhorn final : public TokenMixer {
     const int64_t size = config_.block_size(), count = config_.heads();
     x = PadToMultiple(scope, x, size);
     const Shape shape = scope.TypeOf(x).shape;
-    const int64_t width = shape[2] / count;
-    x = Reshape(scope, x, {shape[0], shape[1], count, width});
-    x = Transpose(scope, x, {0, 2, 1, 3});
-    return Reshape(scope, x, {shape[0], count, shape[1] / size, size * width});
+    x = Transpose(scope, InHeads(scope, x, count), {0, 2, 1, 3});
+    return Reshape(scope, x, {shape[0], count, shape[1] / size, size * shape[2] / count});
   }
 
   // [B, H, N, b * C] as [B * H * N, b, C].
@@ -125,9 +123,9 @@ class Sinkhorn final : public TokenMixer {
   // A mask [B, N, b] as that of every head, [B * H * N, b, 1].
   Value OfHeads(const Scope& scope, Value mask) const {
     const Shape shape = scope.TypeOf(mask).shape;
-    const Attributes::Integers all{shape[0], config_.heads(), shape[1], shape[2]};
     mask = Reshape(scope, mask, {shape[0], 1, shape[1], shape[2]});
-    return Own(scope, scope.One("broadcast_to", {{"shape", all}, {"dtype", "f32"}}, {mask, {}}));
+    return Own(scope, BroadcastTo(scope, mask,
+                                  {DType::kF32, {shape[0], config_.heads(), shape[1], shape[2]}}));
   }
 
   // [B * H * N, b, K], or in a step [B * H, 1, K], through the output projection; `shape` is
@@ -136,8 +134,7 @@ class Sinkhorn final : public TokenMixer {
     const int64_t count = config_.heads(), width = config_.head_size();
     const int64_t length = scope.TypeOf(x).shape.size() / (shape[0] * count * width);
     x = Transpose(scope, Reshape(scope, x, {shape[0], count, length, width}), {0, 2, 1, 3});
-    x = First(scope, Reshape(scope, x, {shape[0], length, count * width}), 1, shape[1]);
-    return ProjectOutput(scope, x, shape[2]);
+    return ProjectOutput(scope, First(scope, Joined(scope, x), 1, shape[1]), shape[2]);
   }
 
   // 1 where block j can be in the place of block i, f32 [B, N, N]: neither is padding and, if
@@ -205,8 +202,8 @@ class Sinkhorn final : public TokenMixer {
   }
 
   // -log(-log(u)) for the first blocks of the most: how far rows are padded changes no draw.
-  static Value GumbelNoise(const Scope& scope, Attributes::Integers most, int64_t blocks) {
-    const Value all = UniformNoise(scope, std::move(most));
+  static Value GumbelNoise(const Scope& scope, const Shape& most, int64_t blocks) {
+    const Value all = UniformNoise(scope, most);
     const Value uniform = First(scope, First(scope, all, 2, blocks), 3, blocks);
     const auto minus_log = [&](Value x) {
       return AffineMap(scope, Activation(scope, "log", x), -1);

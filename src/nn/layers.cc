@@ -78,11 +78,11 @@ Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_siz
   return DropGroups(scope, value, rate, true, head_size);
 }
 
-Value UniformNoise(const Scope& scope, Attributes::Integers shape) {
+Value UniformNoise(const Scope& scope, const Shape& shape) {
   Recording& recording = scope.recording();
   SYNTRA_CHECK(recording.training, "noise outside training");
   return scope.One("uniform",
-                   {{"shape", std::move(shape)}, {"site", recording.next_dropout_site++}},
+                   {{"shape", IntegersOf(shape)}, {"site", recording.next_dropout_site++}},
                    {recording.dropout_keys});
 }
 

@@ -31,7 +31,7 @@ Value Dropout(const Scope& scope, Value x, double rate);
 Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
 
 // Random numbers in (0, 1) for the rows of a batch in training, f32 [B, ..].
-Value UniformNoise(const Scope& scope, Attributes::Integers shape);
+Value UniformNoise(const Scope& scope, const Shape& shape);
 
 // The residual stream of a stack, to which its sublayers are added. The model says how and where
 // vectors are normalised. A norm's scale, and bias, are `norm` and `norm_bias` of the scope.

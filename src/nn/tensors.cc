@@ -12,8 +12,8 @@ Attributes ProductAttributes(DType dtype, Transposed transposed) {
 
 }  // namespace
 
-Value Reshape(const Scope& scope, Value x, Attributes::Integers shape) {
-  return scope.One("reshape", {{"shape", std::move(shape)}}, {x});
+Value Reshape(const Scope& scope, Value x, const Shape& shape) {
+  return scope.One("reshape", {{"shape", IntegersOf(shape)}}, {x});
 }
 
 Value Transpose(const Scope& scope, Value x, Attributes::Integers axes) {
@@ -69,20 +69,25 @@ Value Cast(const Scope& scope, Value x, DType dtype) {
   return scope.One(whole ? "cast" : "copy", {{"dtype", std::string(NameOf(dtype))}}, {x});
 }
 
-Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor) {
-  return scope.One("sum_to", {{"shape", std::move(shape)}, {"dtype", std::string("f32")}},
+Value SumTo(const Scope& scope, Value x, const Shape& shape, Value factor) {
+  return scope.One("sum_to", {{"shape", IntegersOf(shape)}, {"dtype", std::string("f32")}},
                    {x, factor});
+}
+
+Value BroadcastTo(const Scope& scope, Value x, const TensorType& type) {
+  return scope.One("broadcast_to",
+                   {{"shape", IntegersOf(type.shape)}, {"dtype", std::string(NameOf(type.dtype))}},
+                   {x, {}});
 }
 
 // The index of the larger of the bound and x, which is the bound's if they are equal.
 Value IsAbove(const Scope& scope, Value x, double bound) {
-  const Shape& shape = scope.TypeOf(x).shape;
+  const Shape shape = scope.TypeOf(x).shape;
   const Value column = Reshape(scope, x, {shape.size(), 1});
   const Value bounds = scope.program().FillConstant(scope.TypeOf(column), bound);
   const Value pairs = Concatenate(scope, 1, {bounds, column});
   const Value larger = scope.program().Record("reduce_max", {}, {pairs})[1];
-  return Reshape(scope, Cast(scope, larger, DType::kF32),
-                 {shape.dims().begin(), shape.dims().end()});
+  return Reshape(scope, Cast(scope, larger, DType::kF32), shape);
 }
 
 Value InHeads(const Scope& scope, Value x, int64_t heads) {

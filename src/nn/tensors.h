@@ -6,7 +6,7 @@
 
 namespace syntra {
 
-Value Reshape(const Scope& scope, Value x, Attributes::Integers shape);
+Value Reshape(const Scope& scope, Value x, const Shape& shape);
 Value Transpose(const Scope& scope, Value x, Attributes::Integers axes);
 Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length);
 // The parts one after the other along `axis`; a single part is returned as it is.
@@ -35,7 +35,9 @@ Value Product(const Scope& scope, Value a, Value b, DType dtype,
 // 2^24, and no gradient.
 Value Cast(const Scope& scope, Value x, DType dtype);
 // x, times `factor` if there is one, summed over the axes that are 1 in `shape`; f32.
-Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor = {});
+Value SumTo(const Scope& scope, Value x, const Shape& shape, Value factor = {});
+// x in this type, repeated along the axes that it lacks or that are 1 in it.
+Value BroadcastTo(const Scope& scope, Value x, const TensorType& type);
 // 1 where x is above the bound, else 0; both f32. It has no gradient.
 Value IsAbove(const Scope& scope, Value x, double bound);
 // x [B, T, H * W] as [B, T, H, W].
