@@ -3,6 +3,7 @@
 // {dtype}; a is stored as [.., K, M] with transpose_a, b as [.., N, K] with transpose_b, not both.
 // a, b A. Attributes {transpose_a, transpose_b, dtype}.
 #include <algorithm>
+#include <array>
 
 #include "kernels/matmul_call.h"
 #include "kernels/ops/shapes.h"
@@ -22,30 +23,23 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
                    a[transpose_a ? -2 : -1] == b[transpose_b ? -1 : -2],
                "batch_matmul of {} and {}{}{}", ToString(a), ToString(b),
                transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
-  std::vector<int64_t> dims(a.dims().begin(), a.dims().end());
-  dims[leading] = a[transpose_a ? -1 : -2];
-  dims[leading + 1] = b[transpose_b ? -2 : -1];
-  return {{ResultDType(attributes), Shape(dims)}};
+  const int64_t rows = a[transpose_a ? -1 : -2], columns = b[transpose_b ? -2 : -1];
+  return {{ResultDType(attributes), a.With(-2, rows).With(-1, columns)}};
+}
+
+// The matrix of a group.
+ReferenceTensor MatrixOf(const ReferenceTensor& tensor, int64_t group) {
+  const Shape shape = {tensor.dim(-2), tensor.dim(-1)};
+  return {
+      {tensor.type.dtype, shape}, tensor.numbers.subspan(group * shape.size(), shape.size()), {}};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
-  const MatmulCall matmul = MatmulCall::OfBatch(call);
-  const GemmProblem& p = matmul.problem;
-  for (int64_t group = 0; group < matmul.groups; ++group) {
-    const auto a = inputs[0].numbers.subspan(group * p.m * p.k, p.m * p.k);
-    const auto b = inputs[1].numbers.subspan(group * p.k * p.n, p.k * p.n);
-    const auto c = outputs[0].numbers.subspan(group * p.m * p.n, p.m * p.n);
-    for (int64_t i = 0; i < p.m; ++i) {
-      for (int64_t j = 0; j < p.n; ++j) {
-        double sum = 0.0;
-        for (int64_t l = 0; l < p.k; ++l) {
-          sum += a[p.transpose_a ? l * p.m + i : i * p.k + l] *
-                 b[p.transpose_b ? j * p.k + l : l * p.n + j];
-        }
-        c[i * p.n + j] = sum;
-      }
-    }
+  for (int64_t group = 0; group < MatmulCall::OfBatch(call).groups; ++group) {
+    const std::array operands{MatrixOf(inputs[0], group), MatrixOf(inputs[1], group)};
+    const ReferenceTensor c = MatrixOf(outputs[0], group);
+    GetOp("matmul").reference(call, operands, std::span(&c, 1));
   }
 }
 
