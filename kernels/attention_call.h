@@ -70,8 +70,7 @@ struct Dimensions {
 Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block = 0,
                         int64_t bias_reach = 0);
 
-// `inputs` are those of attention or of attention_grad. Throws Error(kInternal) if they violate the
-// contract.
+// `inputs`, those of attention or of attention_grad, keep the contract.
 Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType> inputs);
 
 }  // namespace syntra::attention

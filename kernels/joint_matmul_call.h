@@ -14,8 +14,8 @@ namespace syntra {
 
 // The number of matrices of a call of joint_matmul_grad with these inputs: a, b_i, dc_i.
 inline size_t JointMatrices(std::span<const TensorType> inputs) {
-  SYNTRA_CHECK(inputs.size() > 2 && inputs.size() % 2 == 1, "joint_matmul_grad of {} operands",
-               inputs.size());
+  SYNTRA_CHECK(inputs.size() > 2 && inputs.size() % 2 == 1 && inputs.size() <= 1 + 2 * kMostJoined,
+               "joint_matmul_grad of {} operands", inputs.size());
   return (inputs.size() - 1) / 2;
 }
 

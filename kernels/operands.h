@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers to bind a kernel: checks of operand types, and typed access to operands at run time.
+// Helpers to bind a kernel: types of operands, and typed access to them at run time.
 #pragma once
 
 #include <span>
@@ -7,10 +7,6 @@
 #include "kernels/bound_kernel.h"
 
 namespace syntra {
-
-inline bool IsActivation(const TensorType& type) {
-  return type.dtype == DType::kF32 || type.dtype == DType::kBF16;
-}
 
 // The columns of matrices that lie side by side.
 inline int64_t ColumnsSideBySide(std::span<const TensorType> matrices) {

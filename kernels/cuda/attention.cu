@@ -117,7 +117,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   using namespace attention;
   const Dimensions z = DimensionsOf(call.attributes, call.inputs);
   const DType dtype = call.inputs[kValue].dtype;
-  if (!IsActivation(call.inputs[kValue]) || !FitInt(z)) return std::nullopt;
+  if (!FitInt(z)) return std::nullopt;
   if (IsDecodeStep(z)) return BindDecodeStep(call, z);
   if (z.head_size > kLargestHead) return std::nullopt;
   std::optional<TileMemory> memory;

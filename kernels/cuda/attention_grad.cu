@@ -215,7 +215,7 @@ Backward<T> BackwardOf(const OpCall& call, const Dimensions& z, const KernelArgu
 std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   using namespace attention;
   const Dimensions z = DimensionsOf(call.attributes, call.inputs);
-  if (!IsActivation(call.inputs[kValue]) || !FitInt(z) || !Fits(call, z)) return std::nullopt;
+  if (!FitInt(z) || !Fits(call, z)) return std::nullopt;
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);

@@ -44,9 +44,6 @@ std::optional<BoundKernel> cuda_copy(const OpCall& call) {
 
 std::optional<BoundKernel> cuda_reshape(const OpCall& call) { return cuda_copy(call); }
 
-std::optional<BoundKernel> cuda_store(const OpCall& call) {
-  if (!IsActivation(call.inputs[0])) return std::nullopt;
-  return cuda_copy(call);
-}
+std::optional<BoundKernel> cuda_store(const OpCall& call) { return cuda_copy(call); }
 
 }  // namespace syntra

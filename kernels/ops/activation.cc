@@ -65,8 +65,7 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
   CheckOperands("activation_grad", inputs,
                 {{"x or y", kActivation, kAnyRank}, {"dy", kActivation, kAnyRank}});
   WithFunction(attributes, [](auto) {});
-  SYNTRA_CHECK(inputs[0] == inputs[1], "activation_grad: x or y is {}, dy {}", ToString(inputs[0]),
-               ToString(inputs[1]));
+  CheckType("activation_grad", "dy", inputs[1], inputs[0]);
   return {inputs[0]};
 }
 

@@ -49,8 +49,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
                  {"scale", kParameter, 1},
                  {"keys", kInteger, 2, true}});
   const TensorType& y = inputs[1];
-  SYNTRA_CHECK(!inputs[0].present() || inputs[0] == y, "add_norm: x is {}, y {}",
-               ToString(inputs[0]), ToString(y));
+  CheckType("add_norm", "x", inputs[0], y);
   CheckShape("add_norm", "scale", inputs[2], {y.shape[2]});
   CheckNoise("add_norm", attributes, inputs[3], y.shape[0]);
   return {y, y, F32({y.shape[0], y.shape[1]})};
@@ -134,10 +133,8 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
   SYNTRA_CHECK(inputs[3].present() || inputs[4].present(), "add_norm_grad without a gradient");
   CheckShape("add_norm_grad", "scale", inputs[1], {shape[2]});
   CheckShape("add_norm_grad", "inverse_rms", inputs[2], {shape[0], shape[1]});
-  for (const TensorType& d : {inputs[3], inputs[4]}) {
-    SYNTRA_CHECK(!d.present() || d == inputs[0], "add_norm_grad: the sum is {}, a gradient {}",
-                 ToString(inputs[0]), ToString(d));
-  }
+  CheckType("add_norm_grad", "d_sum", inputs[3], inputs[0]);
+  CheckType("add_norm_grad", "d_normed", inputs[4], inputs[0]);
   CheckNoise("add_norm_grad", attributes, inputs[5], shape[0]);
   const bool noisy = attributes.Number("rate") > 0.0;
   return {inputs[0], noisy ? inputs[0] : None(), F32({shape[2]})};

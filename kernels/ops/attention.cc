@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/error.h"
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace attention {
@@ -31,95 +31,133 @@ int64_t QueryCount(std::span<const TensorType> inputs) {
   return inputs[kQueryStart].present() ? 1 : inputs[kValue].shape[1];
 }
 
-void CheckShape(const TensorType& type, std::initializer_list<int64_t> dims, const char* name) {
-  if (!type.present()) return;
-  const Shape expected(dims);
-  SYNTRA_CHECK(type.shape == expected, "attention: {} is {}, expected {}", name, ToString(type),
-               ToString(expected));
+// Checks which operands are there, their element types and ranks. `others` follow those that
+// attention and its gradient share.
+void CheckKinds(std::string_view op, std::span<const TensorType> inputs,
+                std::initializer_list<Operand> others) {
+  std::vector<Operand> operands = {{"query", kActivation, 3, true},
+                                   {"key", kActivation, 3, true},
+                                   {"value", kActivation, 3},
+                                   {"u", kActivation, 3, true},
+                                   {"positions", kParameter, AtLeast(2), true},
+                                   {"a", kActivation, 3, true},
+                                   {"b", kActivation, 3, true},
+                                   {"table", kParameter, 3, true},
+                                   {"bias", kParameter, 2, true},
+                                   {"query segments", kInteger, 2, true},
+                                   {"key segments", kInteger, 2, true},
+                                   {"query positions", kInteger, 2, true},
+                                   {"key positions", kInteger, 2, true},
+                                   {"key blocks", kInteger, 3, true},
+                                   {"prefix ends", kInteger, 2, true}};
+  operands.insert(operands.end(), others);
+  CheckOperands(op, inputs, operands);
+  const auto together = [&](int first, int second) {
+    SYNTRA_CHECK(inputs[first].present() == inputs[second].present(), "{}: {} and {} come together",
+                 op, operands[first].name, operands[second].name);
+  };
+  together(kQuery, kKey);
+  together(kU, kPositions);
+  together(kA, kB);
+  together(kQuerySegments, kKeySegments);
+  together(kQueryPositions, kKeyPositions);
 }
 
-void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
-  const int64_t width = z.heads * z.head_size;
-  const auto together = [&](int first, int second, const char* names) {
-    SYNTRA_CHECK(inputs[first].present() == inputs[second].present(), "attention: {} come together",
-                 names);
+void CheckAttributes(std::string_view op, const Attributes& attributes,
+                     std::span<const TensorType> inputs) {
+  const int64_t heads = attributes.Int("heads");
+  SYNTRA_CHECK(heads >= 1 && inputs[kValue].shape[2] % heads == 0,
+               "{}: {} heads do not divide value {}", op, heads, ToString(inputs[kValue]));
+  const int64_t window = attributes.Int("window"), block = attributes.Int("block");
+  const int64_t reach = attributes.Int("bias_reach");
+  const bool prefixes = inputs[kPrefixEnds].present();
+  SYNTRA_CHECK(window >= 0 && attributes.Int("dilation") >= 1 && attributes.Int("globals") >= 0 &&
+                   (window > 0) + (block > 0) + prefixes <= 1,
+               "{}: {}{}", op, attributes.ToString(), prefixes ? " with prefixes" : "");
+  SYNTRA_CHECK(!prefixes || attributes.Flag("causal"), "{}: prefixes are for causal attention", op);
+  SYNTRA_CHECK(block >= 0 && inputs[kKeyBlocks].present() == (block > 0),
+               "{}: key blocks {} of {} rows", op, ToString(inputs[kKeyBlocks]), block);
+  SYNTRA_CHECK(reach == 0 || (reach > 0 && inputs[kBias].present()), "{}: bias_reach {} of bias {}",
+               op, reach, ToString(inputs[kBias]));
+}
+
+void CheckShapes(std::string_view op, std::span<const TensorType> inputs, const Dimensions& z) {
+  const auto check = [&](const char* name, Input input, int64_t rows, int64_t width) {
+    if (!inputs[input].present()) return;
+    CheckType(op, name, inputs[input], {inputs[kValue].dtype, {z.batch, rows, z.heads * width}});
   };
-  together(kQuery, kKey, "query and key");
-  together(kU, kPositions, "u and positions");
-  together(kA, kB, "a and b");
-  together(kQuerySegments, kKeySegments, "query and key segments");
-  together(kQueryPositions, kKeyPositions, "query and key positions");
-  SYNTRA_CHECK(inputs[kKeyBlocks].present() == (z.block > 0),
-               "attention: key blocks of {} rows come with their attribute", z.block);
-  SYNTRA_CHECK(z.block == 0 || !z.pattern.is_window(), "attention: key blocks and a window");
-  for (int i : {kQuery, kKey, kU, kA, kB}) {
-    SYNTRA_CHECK(!inputs[i].present() || inputs[i].dtype == inputs[kValue].dtype,
-                 "attention: operand {} is {}, value is {}", i, ToString(inputs[i]),
-                 ToString(inputs[kValue]));
-  }
-  CheckShape(inputs[kQuery], {z.batch, z.queries, width}, "query");
-  CheckShape(inputs[kKey], {z.batch, z.keys, width}, "key");
-  CheckShape(inputs[kU], {z.batch, z.queries, z.heads * z.features}, "u");
-  CheckShape(inputs[kA], {z.batch, z.queries, z.heads * z.a_size}, "a");
-  CheckShape(inputs[kB], {z.batch, z.queries, z.heads * z.b_size}, "b");
-  CheckShape(inputs[kBias], {z.heads, z.queries + z.keys - 1}, "bias");
-  SYNTRA_CHECK(z.bias_reach == 0 || (z.bias_reach > 0 && inputs[kBias].present()),
-               "attention: bias_reach {} of bias {}", z.bias_reach, ToString(inputs[kBias]));
-  CheckShape(inputs[kQuerySegments], {z.batch, z.queries}, "query segments");
-  CheckShape(inputs[kKeySegments], {z.batch, z.keys}, "key segments");
-  CheckShape(inputs[kQueryPositions], {z.batch, z.queries}, "query positions");
-  CheckShape(inputs[kKeyPositions], {z.batch, z.keys}, "key positions");
-  if (z.block > 0) {
-    SYNTRA_CHECK(z.block_heads == 1 || z.block_heads == z.heads,
-                 "attention: key blocks {} for {} heads", ToString(inputs[kKeyBlocks]), z.heads);
-    CheckShape(inputs[kKeyBlocks], {z.block_heads, z.QueryBlocks(), z.blocks_read}, "key blocks");
-  }
-  CheckShape(inputs[kPrefixEnds], {z.batch, z.queries}, "prefix ends");
-  SYNTRA_CHECK(!inputs[kPrefixEnds].present() || (z.pattern.causal && !z.IsSparse()),
-               "attention: prefix ends are for causal attention to all keys");
-  SYNTRA_CHECK(inputs[kValue].shape[2] == width, "attention: {} heads do not divide value {}",
-               z.heads, ToString(inputs[kValue]));
+  check("query", kQuery, z.queries, z.head_size);
+  check("key", kKey, z.keys, z.head_size);
+  check("u", kU, z.queries, z.features);
+  check("a", kA, z.queries, z.a_size);
+  check("b", kB, z.queries, z.b_size);
+  CheckShape(op, "bias", inputs[kBias], {z.heads, z.queries + z.keys - 1});
+  const Shape queries = {z.batch, z.queries}, keys = {z.batch, z.keys};
+  CheckShape(op, "query segments", inputs[kQuerySegments], queries);
+  CheckShape(op, "key segments", inputs[kKeySegments], keys);
+  CheckShape(op, "query positions", inputs[kQueryPositions], queries);
+  CheckShape(op, "key positions", inputs[kKeyPositions], keys);
+  CheckShape(op, "prefix ends", inputs[kPrefixEnds], queries);
+  if (z.block == 0) return;
+  SYNTRA_CHECK(z.block_heads == 1 || z.block_heads == z.heads, "{}: key blocks {} for {} heads", op,
+               ToString(inputs[kKeyBlocks]), z.heads);
+  CheckShape(op, "key blocks", inputs[kKeyBlocks], {z.block_heads, z.QueryBlocks(), z.blocks_read});
 }
 
 // Checks heads and features of the tables and, without positions, that the tables are large enough.
 // With positions that depends on the data.
-void CheckExtents(std::span<const TensorType> inputs, const Dimensions& z) {
-  if (inputs[kTable].present()) {
-    SYNTRA_CHECK(z.table_heads == 1 || z.table_heads == z.heads, "attention: table {} for {} heads",
-                 ToString(inputs[kTable]), z.heads);
-  }
+void CheckExtents(std::string_view op, std::span<const TensorType> inputs, const Dimensions& z) {
+  SYNTRA_CHECK(!inputs[kTable].present() || z.table_heads == 1 || z.table_heads == z.heads,
+               "{}: table {} for {} heads", op, ToString(inputs[kTable]), z.heads);
   if (inputs[kPositions].present()) {
     const Shape& shape = inputs[kPositions].shape;
-    SYNTRA_CHECK(shape[-2] == z.features && (shape.rank() == 2 || shape[0] == z.heads),
-                 "attention: positions {} for {} features and {} heads",
-                 ToString(inputs[kPositions]), z.features, z.heads);
+    SYNTRA_CHECK(shape[-2] == z.features &&
+                     (shape.rank() == 2 || (shape.rank() == 3 && shape[0] == z.heads)),
+                 "{}: positions {} for {} features and {} heads", op, ToString(inputs[kPositions]),
+                 z.features, z.heads);
   }
   if (inputs[kKeyPositions].present()) return;
   const bool from_start = inputs.size() == kInputCount && inputs[kQueryStart].present();
   SYNTRA_CHECK(!inputs[kTable].present() ||
                    (z.table_keys >= z.keys &&
                     (from_start || z.table_queries == 1 || z.table_queries >= z.queries)),
-               "attention: table {} is too small for {} queries and {} keys",
-               ToString(inputs[kTable]), z.queries, z.keys);
+               "{}: table {} is too small for {} queries and {} keys", op, ToString(inputs[kTable]),
+               z.queries, z.keys);
   SYNTRA_CHECK(!inputs[kPositions].present() || z.position_extent >= z.keys,
-               "attention: positions {} for {} keys", ToString(inputs[kPositions]), z.keys);
+               "{}: positions {} for {} keys", op, ToString(inputs[kPositions]), z.keys);
   SYNTRA_CHECK(!inputs[kA].present() || z.a_size * z.b_size >= z.keys,
-               "attention: factors {} x {} for {} keys", z.a_size, z.b_size, z.keys);
+               "{}: factors {} x {} for {} keys", op, z.a_size, z.b_size, z.keys);
+}
+
+// The dimensions of a call that keeps the contract.
+Dimensions Checked(std::string_view op, const Attributes& attributes,
+                   std::span<const TensorType> inputs, std::initializer_list<Operand> others) {
+  CheckKinds(op, inputs, others);
+  CheckAttributes(op, attributes, inputs);
+  const Dimensions z = DimensionsOf(attributes, inputs);
+  CheckShapes(op, inputs, z);
+  CheckExtents(op, inputs, z);
+  return z;
 }
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
-  SYNTRA_CHECK(inputs.size() == kInputCount, "attention takes {} inputs, not {}",
-               static_cast<int>(kInputCount), inputs.size());
-  const Dimensions z = DimensionsOf(attributes, inputs);
+  const Dimensions z =
+      Checked("attention", attributes, inputs, {{"query start", kInteger, 1, true}});
+  CheckShape("attention", "query start", inputs[kQueryStart], {1});
   return {{inputs[kValue].dtype, {z.batch, z.queries, z.heads * z.head_size}},
-          {DType::kF32, {z.batch, z.heads, z.queries}}};
+          F32({z.batch, z.heads, z.queries})};
 }
 
 std::vector<TensorType> InferGradient(const Attributes& attributes,
                                       std::span<const TensorType> inputs) {
-  SYNTRA_CHECK(inputs.size() == kGradientInputCount, "attention_grad takes {} inputs, not {}",
-               static_cast<int>(kGradientInputCount), inputs.size());
-  DimensionsOf(attributes, inputs);
+  const Dimensions z =
+      Checked("attention_grad", attributes, inputs,
+              {{"y", kActivation, 3}, {"log_sum_exp", kParameter, 3}, {"dy", kActivation, 3}});
+  const TensorType y = {inputs[kValue].dtype, {z.batch, z.queries, z.heads * z.head_size}};
+  CheckType("attention_grad", "y", inputs[kGivenY], y);
+  CheckType("attention_grad", "dy", inputs[kGivenDY], y);
+  CheckShape("attention_grad", "log_sum_exp", inputs[kGivenLogSumExp],
+             {z.batch, z.heads, z.queries});
   return {inputs.begin(), inputs.begin() + kGradientOutputCount};
 }
 
@@ -223,7 +261,6 @@ Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block, in
 }
 
 Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType> inputs) {
-  SYNTRA_CHECK(inputs[kValue].present(), "attention needs a value");
   const Shape& value = inputs[kValue].shape;
   Dimensions z{.batch = value[0],
                .queries = QueryCount(inputs),
@@ -255,8 +292,6 @@ Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType
     z.block_heads = inputs[kKeyBlocks].shape[0];
     z.blocks_read = inputs[kKeyBlocks].shape[2];
   }
-  CheckOperands(inputs, z);
-  CheckExtents(inputs, z);
   return z;
 }
 

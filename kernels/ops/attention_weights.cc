@@ -10,10 +10,8 @@ namespace {
 
 std::vector<TensorType> InferWeights(const Attributes& attributes,
                                      std::span<const TensorType> inputs) {
-  SYNTRA_CHECK(inputs.size() == kInputCount, "attention_weights takes {} inputs, not {}",
-               static_cast<int>(kInputCount), inputs.size());
-  const Dimensions z = DimensionsOf(attributes, inputs);
-  return {{DType::kF32, {z.batch, z.heads, z.queries, z.keys}}};
+  const Shape rows = GetOp("attention").infer(attributes, inputs)[kLogSumExp].shape;
+  return {{DType::kF32, {rows[0], rows[1], rows[2], inputs[kValue].shape[1]}}};
 }
 
 OperandSet WeightsColumns(const OpCall& call) { return GetOp("attention").takes_columns(call); }

@@ -20,6 +20,8 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
       {{"hyper", kParameter, 1}, {"sum_squares", kParameter, 1}, {"objective", kParameter, 1}});
   SYNTRA_CHECK(inputs[0].shape[0] >= hyper::kCommonSlots, "clip_by_norm: hyper is {}",
                ToString(inputs[0]));
+  CheckShape("clip_by_norm", "sum_squares", inputs[1], {1});
+  CheckShape("clip_by_norm", "objective", inputs[2], {1});
   return {inputs[0]};
 }
 

@@ -124,7 +124,7 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
                  {"segments", kInteger, 2, /*optional=*/true},
                  {"dy", kActivation, 3}});
   Check("depthwise_conv_grad", attributes, inputs);
-  CheckShape("depthwise_conv_grad", "dy", inputs[3], inputs[0].shape);
+  CheckType("depthwise_conv_grad", "dy", inputs[3], inputs[0]);
   return {inputs[0], inputs[1]};
 }
 

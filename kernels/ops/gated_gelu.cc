@@ -11,8 +11,7 @@ using Gelu = scalar::GeluTanh;
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
   CheckOperands("gated_gelu", inputs, {{"x", kActivation, kAnyRank}, {"g", kActivation, kAnyRank}});
-  SYNTRA_CHECK(inputs[0] == inputs[1], "gated_gelu of {} and {}", ToString(inputs[0]),
-               ToString(inputs[1]));
+  CheckType("gated_gelu", "g", inputs[1], inputs[0]);
   return {inputs[0]};
 }
 
@@ -41,9 +40,8 @@ std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType>
   CheckOperands(
       "gated_gelu_grad", inputs,
       {{"x", kActivation, kAnyRank}, {"g", kActivation, kAnyRank}, {"dy", kActivation, kAnyRank}});
-  SYNTRA_CHECK(inputs[0] == inputs[1] && inputs[0] == inputs[2],
-               "gated_gelu_grad: x {}, g {}, dy {}", ToString(inputs[0]), ToString(inputs[1]),
-               ToString(inputs[2]));
+  CheckType("gated_gelu_grad", "g", inputs[1], inputs[0]);
+  CheckType("gated_gelu_grad", "dy", inputs[2], inputs[0]);
   return {inputs[0], inputs[1]};
 }
 

@@ -12,7 +12,10 @@ namespace syntra {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
-  SYNTRA_CHECK(inputs.size() > 1, "joint_matmul needs matrices");
+  SYNTRA_CHECK(inputs.size() > 1 && inputs.size() <= 1 + kMostJoined, "joint_matmul of {} operands",
+               inputs.size());
+  SYNTRA_CHECK(!attributes.Flag("transpose_a") && !attributes.Flag("transpose_b"),
+               "joint_matmul: {}", attributes.ToString());
   std::vector<TensorType> outputs;
   for (const TensorType& b : inputs.subspan(1)) {
     outputs.push_back(GetOp("matmul").infer(attributes, std::array{inputs[0], b})[0]);
@@ -20,26 +23,29 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return outputs;
 }
 
-std::vector<TensorType> InferGradient(const Attributes&, std::span<const TensorType> inputs) {
-  const size_t matrices = JointMatrices(inputs);
-  const TensorType& a = inputs[0];
-  std::vector<TensorType> outputs = {a};
-  for (size_t i = 0; i < matrices; ++i) {
-    const TensorType &b = inputs[1 + i], &dc = inputs[1 + matrices + i];
-    outputs.push_back(dc.present() ? b : None());
-    if (!dc.present()) continue;
-    SYNTRA_CHECK(HasKind(a, kActivation) && HasKind(b, kActivation) && HasKind(dc, kActivation) &&
-                     dc.shape.rows() == a.shape.rows() && dc.shape[-1] == b.shape[-1],
-                 "joint_matmul_grad of {} and {} with {}", ToString(a), ToString(b), ToString(dc));
-  }
-  return outputs;
-}
-
-// A call of matmul with these operands, for its reference and its FLOPs.
+// A call of matmul with these operands, for its checks, its reference and its FLOPs.
 OpCall Matmul(bool transpose_a, bool transpose_b, const TensorType& a, const TensorType& b) {
   const Attributes attributes{
       {"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", std::string("f32")}};
   return {attributes, {a, b}, {}, {}};
+}
+
+std::vector<TensorType> InferGradient(const Attributes&, std::span<const TensorType> inputs) {
+  const size_t matrices = JointMatrices(inputs);
+  std::vector<TensorType> outputs = {inputs[0]};
+  bool any = false;
+  for (size_t i = 0; i < matrices; ++i) {
+    const TensorType &b = inputs[1 + i], &dc = inputs[1 + matrices + i];
+    outputs.push_back(dc.present() ? b : None());
+    if (!dc.present()) continue;
+    any = true;
+    const OpCall product = Matmul(false, false, inputs[0], b);
+    const TensorType c = GetOp("matmul").infer(product.attributes, product.inputs)[0];
+    SYNTRA_CHECK(HasKind(dc, kActivation) && dc.shape == c.shape,
+                 "joint_matmul_grad: a gradient is {}, not {}", ToString(dc), ToString(c.shape));
+  }
+  SYNTRA_CHECK(any, "joint_matmul_grad without a gradient");
+  return outputs;
 }
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,

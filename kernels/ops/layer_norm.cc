@@ -64,9 +64,12 @@ std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType>
                  {"scale", kParameter, 1},
                  {"mean", kParameter, kAnyRank},
                  {"inverse deviation", kParameter, kAnyRank},
-                 {"dy", kActivation, kAnyRank}});
-  SYNTRA_CHECK(inputs[4] == inputs[0], "layer_norm_grad: x is {}, dy {}", ToString(inputs[0]),
-               ToString(inputs[4]));
+                 {"dy", kActivation, AtLeast(1)}});
+  const Shape& x = inputs[0].shape;
+  CheckShape("layer_norm_grad", "scale", inputs[1], {x[-1]});
+  CheckShape("layer_norm_grad", "mean", inputs[2], x.Without(-1));
+  CheckShape("layer_norm_grad", "inverse deviation", inputs[3], x.Without(-1));
+  CheckType("layer_norm_grad", "dy", inputs[4], inputs[0]);
   return {inputs[0], inputs[1], inputs[1]};
 }
 

@@ -10,11 +10,18 @@
 namespace syntra {
 namespace {
 
+// Throws if there cannot be as many.
+T5Buckets BucketsOf(const Attributes& attributes, int64_t count) {
+  return {count, attributes.Flag("bidirectional"), attributes.Int("max_distance")};
+}
+
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   CheckOperands("relative_bias", inputs,
                 {{"table", kParameter, 2}, {"query_start", kInteger, 1, true}});
   CheckShape("relative_bias", "query_start", inputs[1], {1});
+  BucketsOf(attributes, inputs[0].shape[1]);
   const int64_t queries = attributes.Int("queries"), keys = attributes.Int("keys");
+  SYNTRA_CHECK(queries >= 1 && keys >= 1, "relative_bias of {} queries and {} keys", queries, keys);
   return {F32({inputs[0].shape[0], queries + keys - 1})};
 }
 
@@ -22,8 +29,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const int64_t heads = inputs[0].dim(0), buckets = inputs[0].dim(1);
   const int64_t differences = outputs[0].dim(1), queries = call.attributes.Int("queries");
-  const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
-                            call.attributes.Int("max_distance"));
+  const T5Buckets bucket_of = BucketsOf(call.attributes, buckets);
   const int64_t start = inputs[1].present() ? inputs[1].integers[0] : 0;
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t k = 0; k < differences; ++k) {
@@ -60,15 +66,19 @@ std::vector<OpCase> Cases() {
 std::vector<TensorType> GradInfer(const Attributes& attributes,
                                   std::span<const TensorType> inputs) {
   CheckOperands("relative_bias_grad", inputs, {{"d", kParameter, 2}});
-  return {F32({inputs[0].shape[0], attributes.Int("buckets")})};
+  const Shape& d = inputs[0].shape;
+  const int64_t buckets = attributes.Int("buckets"), queries = attributes.Int("queries");
+  BucketsOf(attributes, buckets);
+  SYNTRA_CHECK(queries >= 1 && queries <= d[1], "relative_bias_grad: d {} of {} queries",
+               ToString(d), queries);
+  return {F32({d[0], buckets})};
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                    std::span<const ReferenceTensor> outputs) {
   const int64_t heads = inputs[0].dim(0), differences = inputs[0].dim(1);
   const int64_t buckets = outputs[0].dim(1), queries = call.attributes.Int("queries");
-  const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
-                            call.attributes.Int("max_distance"));
+  const T5Buckets bucket_of = BucketsOf(call.attributes, buckets);
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t k = 0; k < differences; ++k) {
       outputs[0].numbers[h * buckets + bucket_of(k - (queries - 1))] +=

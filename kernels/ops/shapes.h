@@ -63,6 +63,13 @@ inline void CheckOperands(std::string_view op, std::span<const TensorType> input
   }
 }
 
+// Checks that the operand `name` of `op` is of this very type or absent.
+inline void CheckType(std::string_view op, std::string_view name, const TensorType& given,
+                      const TensorType& type) {
+  SYNTRA_CHECK(!given.present() || given == type, "{}: {} is {}, not {}", op, name, ToString(given),
+               ToString(type));
+}
+
 // Checks that `type`, the operand or result `name` of `op`, has this shape or is absent.
 inline void CheckShape(std::string_view op, std::string_view name, const TensorType& type,
                        const Shape& shape) {

@@ -5,6 +5,8 @@
 // Attributes {transpose}. Mixers with a matrix over positions use it.
 // shared_matmul_grad: [.., T', T], f32 of {shape} = sum over b of a[b, :, g] c[b, :, g]^T, the
 // gradient of w, with a [B, T', D] and c [B, T, D].
+#include <array>
+
 #include "kernels/ops/shapes.h"
 #include "kernels/shared_matmul_call.h"
 
@@ -74,12 +76,10 @@ std::vector<OpCase> Cases() {
 std::vector<TensorType> GradInfer(const Attributes& attributes,
                                   std::span<const TensorType> inputs) {
   CheckOperands("shared_matmul_grad", inputs, {{"a", kActivation, 3}, {"c", kActivation, 3}});
-  const Shape w(attributes.List("shape"));
-  const Shape &a = inputs[0].shape, &c = inputs[1].shape;
-  SYNTRA_CHECK(inputs[0].dtype == inputs[1].dtype && w[-2] == a[1] && w[-1] == c[1] &&
-                   a[0] == c[0] && a[2] == c[2],
-               "shared_matmul_grad of {} and {} to {}", ToString(a), ToString(c), ToString(w));
-  return {F32(w)};
+  const TensorType w = F32(Shape(attributes.List("shape")));
+  const TensorType a = Infer({{"transpose", false}}, std::array{w, inputs[1]})[0];
+  CheckType("shared_matmul_grad", "a", inputs[0], a);
+  return {w};
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies a tensor to memory outside the program: x -> updates y, of the same type.
-#include "kernels/op.h"
+// Copies a tensor to memory outside the program: x A of any shape -> updates y, of the same type.
+#include <algorithm>
+
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) { return {in[0]}; }
+std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+  CheckOperands("store", in, {{"x", kActivation, kAnyRank}});
+  return {in[0]};
+}
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> in,
                std::span<const ReferenceTensor> out) {
-  for (size_t i = 0; i < in[0].numbers.size(); ++i) out[0].numbers[i] = in[0].numbers[i];
-  for (size_t i = 0; i < in[0].integers.size(); ++i) out[0].integers[i] = in[0].integers[i];
+  std::ranges::copy(in[0].numbers, out[0].numbers.begin());
 }
 
 std::vector<OpCase> Cases() {

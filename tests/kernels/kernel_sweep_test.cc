@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "kernels/attention_call.h"
 #include "kernels/bfloat16.h"
 #include "tests/kernels/tested.h"
 #include "tests/kernels/trials.h"
@@ -332,6 +333,13 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
 
 using KernelColumns = KernelSweep;
 
+class KernelTypes : public KernelSweep {
+ protected:
+  void SetUp() override {
+    if (IsSimulated() || MostElements(call_.inputs) > 3000) GTEST_SKIP() << "would take long";
+  }
+};
+
 // The trials whose operands may be columns of wider matrices.
 std::vector<SweepCase> TrialsWithColumns() {
   std::vector<SweepCase> trials;
@@ -423,12 +431,86 @@ TEST_P(KernelSweep, LeavesOutWhatNobodyNeeds) {
   }
 }
 
+// Types that differ from `type` in one thing: its presence, its element type, its rank, an extent.
+std::vector<TensorType> VariantsOf(const TensorType& type) {
+  if (!type.present()) return {{DType::kF32, {1}}, {DType::kI32, {1}}};
+  std::vector<TensorType> variants = {{DType::kNone, {}}};
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI32}) {
+    if (dtype != type.dtype) variants.push_back({dtype, type.shape});
+  }
+  const Shape& shape = type.shape;
+  variants.push_back({type.dtype, {}});
+  if (shape.rank() > 1) variants.push_back({type.dtype, shape.Without(0)});
+  std::vector<int64_t> longer = {1};
+  longer.insert(longer.end(), shape.dims().begin(), shape.dims().end());
+  if (shape.rank() < Shape::kMaxRank) variants.push_back({type.dtype, Shape(longer)});
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    variants.push_back({type.dtype, shape.With(axis, shape[axis] + 1)});
+  }
+  return variants;
+}
+
+// A tensor of this type, which repeats the elements of `from`.
+CaseTensor Repeated(const CaseTensor& from, const TensorType& type) {
+  CaseTensor tensor = MakeTensor(type);
+  for (size_t i = 0; i < tensor.numbers.size() && !from.numbers.empty(); ++i) {
+    tensor.numbers[i] = Round(from.numbers[i % from.numbers.size()], type.dtype);
+  }
+  for (size_t i = 0; i < tensor.integers.size() && !from.integers.empty(); ++i) {
+    tensor.integers[i] = from.integers[i % from.integers.size()];
+  }
+  return tensor;
+}
+
+// Whether other elements of input i break a contract that no type shows: a gradient of attention is
+// given the results of its scores, and a block of queries reads no block twice.
+bool NeedsItsElements(const std::string& op, size_t i) {
+  return op == "attention_grad" || (op.starts_with("attention") && i == attention::kKeyBlocks);
+}
+
+// Each operand in turn has another type than in the trial.
+TEST_P(KernelTypes, AreRefusedOrComputed) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (const TensorType& variant : VariantsOf(call_.inputs[i])) {
+      SCOPED_TRACE("input " + std::to_string(i) + " is " + ToString(variant));
+      OpCase changed{"", call_.attributes, call_.inputs, {}};
+      changed.inputs[i] = variant;
+      std::vector<CaseTensor> inputs = inputs_;
+      inputs[i] = Repeated(inputs_[i], variant);
+      if (variant.dtype == DType::kBF16) {  // products round all of their operands
+        for (CaseTensor& input : inputs) {
+          for (double& number : input.numbers) number = Round(number, DType::kBF16);
+        }
+      }
+      OpCall call;
+      try {
+        call = CaseCall(op_, changed);
+      } catch (const Error&) {
+        continue;
+      }
+      if (variant.shape != call_.inputs[i].shape && NeedsItsElements(op_.name, i)) continue;
+      const std::vector<CaseTensor> before = want_ = CaseOutputs(op_, changed, kSeed);
+      try {
+        op_.reference(call, Views(inputs), Views(want_));
+      } catch (const Error& error) {  // whether the rows that integers name exist, only a run shows
+        const auto is_integer = [](const TensorType& t) { return t.dtype == DType::kI32; };
+        EXPECT_TRUE(std::ranges::any_of(call.inputs, is_integer)) << error.what();
+        continue;
+      }
+      const std::optional<BoundKernel> kernel = BindTested(op_, call);
+      if (!kernel) continue;
+      ExpectResults(call, RunGuarded(*kernel, op_, call, inputs, before, op_.updates));
+    }
+  }
+}
+
 std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
   return info.param.op + "_" + info.param.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllTrials()), TestName);
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelColumns, testing::ValuesIn(TrialsWithColumns()), TestName);
+INSTANTIATE_TEST_SUITE_P(AllOps, KernelTypes, testing::ValuesIn(AllTrials()), TestName);
 
 // The failures that `body` reports.
 template <typename Body>

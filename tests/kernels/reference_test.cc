@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "kernels/attention_call.h"
 #include "kernels/math/relative_bucket.h"
 #include "tests/kernels/case_data.h"
 
@@ -331,6 +332,39 @@ TEST(Reference, RefusesOperandsThatDoNotFit) {
   EXPECT_THROW(Call("dropout", {{"rate", 0.5}, {"site", 0}, {"per_element", true}, {"group", 1}},
                     {Floats({1, 1, 1}, {1}), Absent()}),
                Error);
+  EXPECT_THROW(
+      Call("joint_matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", "f32"}},
+           {Floats({1, 1}, {1}), Floats({1, 1}, {1})}),
+      Error);
+  EXPECT_THROW(Call("joint_matmul_grad", {}, std::vector(3 + 2 * kMostJoined, Floats({1, 1}, {1}))),
+               Error);
+  const auto bias = [](int64_t queries, int64_t max_distance) {
+    return Call("relative_bias",
+                {{"queries", queries},
+                 {"keys", 4},
+                 {"bidirectional", true},
+                 {"max_distance", max_distance}},
+                {Floats({1, 4}, {1, 2, 3, 4}), Absent()});
+  };
+  EXPECT_NO_THROW(bias(1, 2));
+  EXPECT_THROW(bias(-1, 2), Error);
+  EXPECT_THROW(bias(1, 1), Error);
+}
+
+TEST(Reference, AttentionRefusesWrongAttributes) {
+  using namespace attention;
+  const auto call = [](int64_t heads, const Pattern& pattern, int64_t block = 0) {
+    std::vector<CaseTensor> inputs(kInputCount, Absent());
+    inputs[kValue] = Floats({1, 2, 2}, {1, 2, 3, 4});
+    return Call("attention", AttributesOf(heads, pattern, block), inputs);
+  };
+  ExpectNumbers(call(1, {.window = 2})[kY], {2, 3, 2, 3});
+  for (const int64_t heads : {-1, 0, 3}) EXPECT_THROW(call(heads, {}), Error) << heads;
+  EXPECT_THROW(call(1, {.window = -1}), Error);
+  EXPECT_THROW(call(1, {.window = 2, .dilation = 0}), Error);
+  EXPECT_THROW(call(1, {.window = 2, .globals = -1}), Error);
+  EXPECT_THROW(call(1, {}, -1), Error);
+  EXPECT_THROW(call(1, {}, 2), Error);
 }
 
 }  // namespace
