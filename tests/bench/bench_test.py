@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -14,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from collections import defaultdict
 from functools import partial
@@ -91,21 +91,33 @@ class Times(unittest.TestCase):
             return made[name]
 
         tries = {name: partial(start, name, seconds) for name, seconds in (("a", 2), ("b", 1), ("c", 3))}
-        name, best, seconds = measuring.fastest(tries)
-        with measuring.closing(best):
+        with measuring.fastest(tries) as (name, best, seconds):
             self.assertEqual((name, best, best.seconds), ("b", made["b"], []))
             self.assertEqual(seconds, {"a": 2.0, "b": 1.0, "c": 3.0})
             self.assertEqual([each.process.poll() is None for each in made.values()], [False, True, False])
-        name, best, seconds = measuring.fastest({"a": tries["a"]})
-        best.kill()
-        self.assertEqual((name, seconds), ("a", {}))
+        with measuring.fastest({"a": tries["a"]}) as (name, _, seconds):
+            self.assertEqual((name, seconds), ("a", {}))
+
+    def test_all_that_were_tried_are_ended_whatever_happens(self) -> None:
+        made: list[measuring.Stepper] = []
+
+        def start() -> measuring.Stepper:
+            made.append(measuring.Stepper([sys.executable, "-c", COUNTING_PROGRAM], {}))
+            return made[-1]
+
+        def fail() -> measuring.Stepper:
+            raise RuntimeError("no peer")
+
+        with self.assertRaisesRegex(RuntimeError, "no peer"), measuring.fastest({"a": start, "b": fail}):
+            self.fail("one could not be started")
+        self.assertIsNotNone(made[0].process.poll())
 
     def test_what_a_command_printed_before_it_failed_is_kept(self) -> None:
         endings = {"sys.exit(3)": r"failed \(3\)", "time.sleep(60)": "not done after"}
         for ending, why in endings.items():
             program = f"import sys, time; print('{{}}', flush=True); print('{{', end='', flush=True); {ending}"
             with self.assertRaisesRegex(measuring.FailedCommand, why) as failed:
-                measuring.output_of(sys.executable, "-c", program, seconds=1.0 if "sleep" in ending else 100.0)
+                measuring.output_of(sys.executable, "-c", program, seconds=1.0 if "sleep" in ending else math.inf)
             self.assertEqual(gpu_programs.json_lines(failed.exception.output), [{}])
 
     def test_the_messages_of_a_quiet_command_are_in_its_error(self) -> None:
@@ -229,10 +241,7 @@ with tempfile.TemporaryDirectory(dir=sys.argv[1]):
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
                 assert process.stderr is not None
                 self.assertEqual(process.stderr.readline(), "begun\n")
-                # Python does not notice a signal that comes just before it blocks until another interrupts it.
-                while process.poll() is None:
-                    process.terminate()
-                    time.sleep(0.1)
+                process.terminate()
                 self.assertEqual(process.communicate(timeout=50)[1], "")
             self.assertEqual(process.returncode, 128 + signal.SIGTERM)
             self.assertEqual(os.listdir(folder), [])

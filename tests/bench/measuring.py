@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import math
 import os
 import signal
 import statistics
@@ -29,7 +30,7 @@ MEMORY_IS_KEPT: Final = {
     "THP_MEM_ALLOC_ENABLE": "1",
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
-A_DAY: Final = 86400.0  # seconds
+BETWEEN_LOOKS: Final = 0.5  # seconds
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
 
@@ -66,17 +67,16 @@ class FailedCommand(RuntimeError):
         self.output = output
 
 
-def output_of(*command: str | Path, seconds: float = A_DAY, quiet: bool = False) -> str:
+def output_of(*command: str | Path, seconds: float = math.inf, quiet: bool = False) -> str:
     """What a command prints, run in the repository's root for so long at most.
 
-    Its messages pass to ours; with `quiet` only their end, in the error. There is always a limit: without one communicate
-    reads to the end of the output at once, and a signal that arrives together with output waits until more comes.
+    Its messages pass to ours; with `quiet` only their end, in the error.
     """
     text = [str(part) for part in command]
     messages = subprocess.PIPE if quiet else None
     with subprocess.Popen(text, stdout=subprocess.PIPE, stderr=messages, cwd=ROOT) as process:
         try:
-            output, said = process.communicate(timeout=seconds)
+            output, said = communicate(process, seconds)
         except subprocess.TimeoutExpired as error:
             process.kill()
             printed = (error.stdout or b"").decode(errors="replace")
@@ -89,6 +89,18 @@ def output_of(*command: str | Path, seconds: float = A_DAY, quiet: bool = False)
         why = (said or b"")[-MOST_MESSAGES:].decode(errors="replace")
         raise FailedCommand(f"failed ({process.returncode}): {' '.join(text)}\n{why}".rstrip(), printed)
     return printed
+
+
+def communicate(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes]:
+    """As Popen's, but it looks for signals now and then: Python notices one that comes just before a call that waits, or
+    together with output, only after that call."""
+    limit = time.monotonic() + seconds
+    while True:
+        try:
+            return process.communicate(timeout=min(BETWEEN_LOOKS, limit - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= limit:
+                raise
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -305,26 +317,29 @@ def closing(*steppers: Stepper) -> Iterator[None]:
             stepper.kill()
 
 
-def fastest(tries: Mapping[str, Callable[[], Stepper]]) -> tuple[str, Stepper, dict[str, float]]:
+@contextlib.contextmanager
+def fastest(tries: Mapping[str, Callable[[], Stepper]]) -> Iterator[tuple[str, Stepper, dict[str, float]]]:
     """Starts one after another, and ends those whose turn takes longer than another's: the name of the one that goes on,
-    itself, and what each took. A single one takes no turn."""
+    itself, and what each took. A single one takes no turn. All are ended whatever happens."""
     seconds: dict[str, float] = {}
     best: tuple[str, Stepper] | None = None
-    for name, start in tries.items():
-        stepper = start()
-        if len(tries) > 1:
-            seconds[name] = stepper.step()
-            say(f"  peer, {name}: {seconds[name]:.2f} s")
-            stepper.seconds.clear()
-        if best is None:
-            best = name, stepper
-        elif seconds[name] < seconds[best[0]]:
-            best[1].close()
-            best = name, stepper
-        else:
-            stepper.close()
-    assert best is not None
-    return *best, seconds
+    with contextlib.ExitStack() as started:
+        for name, start in tries.items():
+            stepper = start()
+            started.enter_context(closing(stepper))
+            if len(tries) > 1:
+                seconds[name] = stepper.step()
+                say(f"  peer, {name}: {seconds[name]:.2f} s")
+                stepper.seconds.clear()
+            if best is None:
+                best = name, stepper
+            elif seconds[name] < seconds[best[0]]:
+                best[1].close()
+                best = name, stepper
+            else:
+                stepper.close()
+        assert best is not None
+        yield *best, seconds
 
 
 def take_turns(steppers: Mapping[str, Stepper], watch: Watch, pairs: int) -> dict[str, Any]:
