@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -17,6 +18,8 @@ namespace {
 // in every layer.
 constexpr int64_t kMostRows = 96, kInputTokens = 8192, kOutputTokens = 16384;
 constexpr int64_t kShortestOutput = 4;
+// What a batch costs besides its inputs, in tokens of inputs: each of its steps reads all weights.
+constexpr int64_t kBatchTokens = 1024;
 
 // The least power of two that holds `length`, at least kShortestOutput and at most `longest`.
 int64_t RoundedOutput(int64_t length, int64_t longest) {
@@ -34,6 +37,41 @@ int64_t MostOfOutputs(int64_t rows, int64_t output_length) {
 int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length) {
   return std::clamp<int64_t>(kInputTokens / std::max<int64_t>(padded_length, 1), 1,
                              MostOfOutputs(rows, output_length));
+}
+
+// The inputs of the programs for a batch of `count` inputs.
+int64_t PaddedInputs(int64_t count, int64_t rows, int64_t output_length) {
+  return RoundUpInOctave(count, 1, MostOfOutputs(rows, output_length));
+}
+
+// Divides requests, the largest first, into the batches that cost the fewest tokens: those of
+// padded inputs, and kBatchTokens for each batch. Returns where the batches begin, then the end.
+std::vector<size_t> CheapestDivision(std::span<const RequestSize> ordered, int64_t input_length,
+                                     int64_t output_length, bool equal_inputs) {
+  // By place: the cost of the requests before it, and where the last of their batches begins.
+  std::vector<int64_t> costs(ordered.size() + 1, std::numeric_limits<int64_t>::max());
+  std::vector<size_t> last_begins(ordered.size() + 1);
+  costs[0] = 0;
+  for (size_t begin = 0; begin < ordered.size(); ++begin) {
+    const auto& [rows, longest, output] = ordered[begin];
+    const int64_t length = PaddedLength(longest, input_length);
+    const auto most = static_cast<size_t>(MostInputs(rows, length, output_length));
+    for (size_t end = begin + 1; end <= std::min(begin + most, ordered.size()); ++end) {
+      const RequestSize& last = ordered[end - 1];
+      if (last.rows != rows || (equal_inputs && last.input != longest)) break;
+      const auto count = static_cast<int64_t>(end - begin);
+      const int64_t cost =
+          costs[begin] + length * PaddedInputs(count, rows, output_length) + kBatchTokens;
+      if (cost <= costs[end]) {
+        costs[end] = cost;
+        last_begins[end] = begin;
+      }
+    }
+  }
+  std::vector<size_t> begins = {ordered.size()};
+  while (begins.back() > 0) begins.push_back(last_begins[begins.back()]);
+  std::ranges::reverse(begins);
+  return begins;
 }
 
 }  // namespace
@@ -54,35 +92,35 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
                                         int64_t output_length, bool equal_inputs) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // The largest first, so that what takes the most memory is known at once.
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) {
     return std::tuple(sizes[i].rows, sizes[i].input, sizes[i].output);
   });
+  std::vector<RequestSize> ordered;
+  for (const size_t request : order) ordered.push_back(sizes[request]);
   std::vector<RequestBatch> batches;
-  for (size_t first = 0; first < order.size();) {
-    RequestBatch batch{.requests = {}, .inputs = 0, .largest = sizes[order[first]]};
-    const int64_t longest = batch.largest.input;
-    batch.largest.input = PaddedLength(longest, input_length);
-    const int64_t most_rows = MostOfOutputs(batch.largest.rows, output_length);
-    const int64_t most = MostInputs(batch.largest.rows, batch.largest.input, output_length);
-    for (; first < order.size() && std::ssize(batch.requests) < most; ++first) {
-      const RequestSize& size = sizes[order[first]];
-      if (size.rows != batch.largest.rows || (equal_inputs && size.input != longest)) break;
-      batch.requests.push_back(order[first]);
-      batch.largest.output = std::max(batch.largest.output, size.output);
+  const auto begins = CheapestDivision(ordered, input_length, output_length, equal_inputs);
+  for (size_t i = 0; i + 1 < begins.size(); ++i) {
+    const auto requests = std::span(order).subspan(begins[i], begins[i + 1] - begins[i]);
+    RequestSize largest = ordered[begins[i]];
+    largest.input = PaddedLength(largest.input, input_length);
+    for (const size_t request : requests) {
+      largest.output = std::max(largest.output, sizes[request].output);
     }
-    batch.inputs = RoundUpInOctave(std::ssize(batch.requests), 1, most_rows);
-    batch.largest.output = RoundedOutput(batch.largest.output, output_length);
-    batches.push_back(std::move(batch));
+    largest.output = RoundedOutput(largest.output, output_length);
+    batches.push_back({.requests = {requests.begin(), requests.end()},
+                       .inputs = PaddedInputs(std::ssize(requests), largest.rows, output_length),
+                       .largest = largest});
   }
+  // What takes the most memory comes at once.
+  std::ranges::stable_sort(batches, std::greater<>(), [](const RequestBatch& batch) {
+    return batch.inputs * batch.largest.input;
+  });
   return batches;
 }
 
 RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length) {
   const int64_t count = std::min(requests, MostInputs(size.rows, size.input, output_length));
-  return {.requests = {},
-          .inputs = RoundUpInOctave(count, 1, MostOfOutputs(size.rows, output_length)),
-          .largest = size};
+  return {.requests = {}, .inputs = PaddedInputs(count, size.rows, output_length), .largest = size};
 }
 
 EncoderRows RowsOf(const RequestBatch& batch, std::span<const std::span<const int32_t>> inputs) {

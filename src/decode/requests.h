@@ -42,9 +42,10 @@ struct RequestBatch {
   RequestSize largest;
 };
 
-// Puts each request into a batch; requests of similar sizes share one, the largest first. Sizes are
-// rounded up, so that few programs are made, but not beyond the longest input and output: inputs as
-// in training (PaddedLength), outputs to powers of two. With `equal_inputs` only inputs of the same
+// Puts each request into a batch; requests of similar sizes share one. The batches are divided so
+// that padding and the number of batches cost the least; the largest come first. Sizes are rounded
+// up, so that few programs are made, but not beyond the longest input and output: inputs as in
+// training (PaddedLength), outputs to powers of two. With `equal_inputs` only inputs of the same
 // length share a batch.
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
                                         int64_t output_length, bool equal_inputs = false);

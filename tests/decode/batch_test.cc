@@ -330,6 +330,23 @@ TEST(BatchesOfRequests, HoldEveryRequestOnceWithinTheirSizes) {
   EXPECT_EQ(seen, std::vector<int>(sizes.size(), 1));
 }
 
+// A few long inputs do not make many short ones as long, but a few that are somewhat shorter are no
+// reason for another batch.
+TEST(BatchesOfRequests, AreDividedWherePaddingCostsMore) {
+  const auto counts = [](int64_t few, int64_t long_input, int64_t many, int64_t short_input) {
+    std::vector<RequestSize> sizes(few, RequestSize{1, long_input, 0});
+    sizes.resize(few + many, RequestSize{1, short_input, 0});
+    std::vector<size_t> counts;
+    for (const RequestBatch& batch : BatchesBySize(sizes, 128, 10)) {
+      counts.push_back(batch.requests.size());
+    }
+    return counts;
+  };
+  EXPECT_EQ(counts(6, 64, 80, 16), (std::vector<size_t>{80, 6}));
+  EXPECT_EQ(counts(6, 24, 80, 16), (std::vector<size_t>{86}));
+  EXPECT_EQ(counts(100, 16, 100, 16), (std::vector<size_t>{96, 96, 8}));
+}
+
 TEST(BatchesOfRequests, AreSmallerWhereOutputsAreLong) {
   const std::vector<RequestSize> sizes(200, RequestSize{1, 10, 5});
   const auto rows = [&](int64_t longest) { return BatchesBySize(sizes, 100, longest)[0].inputs; };
