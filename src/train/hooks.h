@@ -9,7 +9,8 @@
 
 namespace syntra {
 
-// Writes a line of metrics and a line of progress for each step, and names stragglers.
+// Writes a line of metrics and a line of progress for each step. Names stragglers, and says when
+// other programs use this process's cores.
 std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state);
 
 // Compares the replicas of the ranks at the start, before anything is written (Hook::Check), every

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/median.h"
+#include "run/busy_cores.h"
 #include "run/stragglers.h"
 #include "train/hooks.h"
 
@@ -21,6 +22,7 @@ class LogHook : public Hook {
     if (const auto warning = stragglers_.Add(report.result.rank_seconds)) {
       Log().warn("{}", *warning);
     }
+    if (const auto warning = busy_cores_.Look()) Log().warn("{}", *warning);
     return true;
   }
   bool ReadsParametersAfter(const StepReport&) const override { return false; }
@@ -68,6 +70,7 @@ class LogHook : public Hook {
   RunContext& run_;
   TrainingState& state_;
   Stragglers stragglers_;
+  BusyCores busy_cores_;
 };
 
 }  // namespace
