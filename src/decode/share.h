@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/busy_cores.h"
 #include "decode/distribution.h"
 #include "decode/requests.h"
 #include "decode/strategy.h"
@@ -40,6 +41,7 @@ std::vector<Result> ShareBatches(std::span<const RequestBatch> batches, size_t c
         results[batches[i].requests[k]] = std::move(of_batch[k]);
       }
       if (on_batch) on_batch(of_batch.size());
+      LookWhetherCoresAreBusy();
     }
   } catch (const NotFiniteOutput&) {
     if (ranks.size() == 1) throw;

@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// Writes a line of metrics and a line of progress for each step. Names stragglers, and says when
-// other programs use this process's cores.
+// Writes a line of metrics and a line of progress for each step, and names stragglers. While other
+// work uses the cores of a rank, its threads sleep as they wait for each other.
 std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state);
 
 // Compares the replicas of the ranks at the start, before anything is written (Hook::Check), every

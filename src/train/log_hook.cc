@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/median.h"
-#include "run/busy_cores.h"
+#include "core/busy_cores.h"
 #include "run/stragglers.h"
 #include "train/hooks.h"
 
@@ -16,13 +16,13 @@ class LogHook : public Hook {
       : run_(run), state_(state), stragglers_(run.hosts) {}
 
   bool AfterStep(const StepReport& report) override {
+    LookWhetherCoresAreBusy();
     if (!run_.is_chief()) return true;
     run_.chief->lock.CheckHeld();
     Report(report);
     if (const auto warning = stragglers_.Add(report.result.rank_seconds)) {
       Log().warn("{}", *warning);
     }
-    if (const auto warning = busy_cores_.Look()) Log().warn("{}", *warning);
     return true;
   }
   bool ReadsParametersAfter(const StepReport&) const override { return false; }
@@ -70,7 +70,6 @@ class LogHook : public Hook {
   RunContext& run_;
   TrainingState& state_;
   Stragglers stragglers_;
-  BusyCores busy_cores_;
 };
 
 }  // namespace

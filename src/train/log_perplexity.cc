@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/divide.h"
+#include "core/busy_cores.h"
 #include "metrics/unicode_text.h"
 #include "plan/evaluation_rows.h"
 
@@ -148,6 +149,7 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
     sums[kTokens] += piece.tokens;
     checksum += LabelChecksum(batch);
     if (counts_text) CountTexts(batch, data, *counts_text, &counts);
+    LookWhetherCoresAreBusy();
   }
   sums[kWords] = static_cast<double>(counts.words);
   sums[kBytes] = static_cast<double>(counts.bytes);
