@@ -9,19 +9,25 @@
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "convert/formats.h"
+#include "model/model.h"
+#include "model/programs.h"
 
 namespace syntra {
 namespace {
 
-// Tensors whose values are the means of those of the same names in several sources.
+// Tensors whose values are the means of those of the same names in several sources. Parameters that
+// are not trained are the first source's: of random features that were redrawn in between, the mean
+// would be shorter vectors.
 class MeanSource final : public TensorSource {
  public:
-  explicit MeanSource(std::vector<std::unique_ptr<TensorSource>> sources)
-      : sources_(std::move(sources)) {
+  MeanSource(std::vector<std::unique_ptr<TensorSource>> sources, const ModelConfig& model)
+      : sources_(std::move(sources)), parameters_(DeclareParameters(Model(model))) {
     tensors_ = sources_.front()->tensors();
   }
 
   void Read(std::string_view name, std::span<float> values) override {
+    const Parameter* parameter = parameters_.Find(std::string(name));
+    if (parameter && !parameter->trainable) return sources_.front()->Read(name, values);
     std::vector<double> sums(values.size());
     for (const auto& source : sources_) {
       source->Read(name, values);
@@ -34,6 +40,7 @@ class MeanSource final : public TensorSource {
 
  private:
   std::vector<std::unique_ptr<TensorSource>> sources_;
+  ParameterStore parameters_;
 };
 
 void RequireSameModel(const StoredModel& newest, const StoredModel& other) {
@@ -70,7 +77,7 @@ StoredModel OpenAverage(const Path& path, int count, const Path& tokenizer) {
     sources.push_back(std::move(model.parameters));
   }
   StoredModel mean = std::move(models.front());
-  mean.parameters = std::make_unique<MeanSource>(std::move(sources));
+  mean.parameters = std::make_unique<MeanSource>(std::move(sources), mean.config.model());
   mean.optimizer = nullptr;
   mean.source = fmt::format("the mean of {} checkpoints of {} (steps {})", count,
                             std::filesystem::absolute(path).lexically_normal().string(), steps);

@@ -7,9 +7,10 @@
 
 namespace syntra {
 
-// The model whose parameters are the means, computed in double, of those of the `count` newest
-// checkpoints of the run at `path`. Everything else is the newest one's. Throws Error(kConfig) if
-// there are fewer, Error(kCheckpoint) if one of them is damaged or their models differ.
+// The model whose trained parameters are the means, computed in double, of those of the `count`
+// newest checkpoints of the run at `path`. Everything else is the newest one's. Throws
+// Error(kConfig) if there are fewer, Error(kCheckpoint) if one of them is damaged or their models
+// differ.
 StoredModel OpenAverage(const Path& path, int count, const Path& tokenizer);
 
 }  // namespace syntra

@@ -50,6 +50,30 @@ TEST_F(Averaging, TheMeanOfCheckpointsIsThatOfTheNewest) {
   }
 }
 
+// The mean of random vectors that were redrawn in between would be shorter ones.
+TEST_F(Averaging, WhatIsNotTrainedIsTheNewests) {
+  const Path run = scratch_ / "run", out = scratch_ / "mean";
+  const ModelConfig model = SampleModel(TrialMixers().at("performer"));
+  SaveSample(run, model, 5, 0);
+  SaveSample(run, model, 1, 1);
+  Convert(run, out, kSafetensorsFormat, {}, {}, 2);
+  const StoredModel mean = kSafetensorsFormat.open(out, {});
+  const StoredModel newest = kSyntraFormat.open(run / kCheckpointsFolder / StepName(1), {});
+  const auto values = [](const StoredModel& of, const Parameter& parameter) {
+    std::vector<float> read(parameter.shape.size());
+    of.parameters->Read(parameter.name, read);
+    return read;
+  };
+  const ParameterStore parameters = DeclareParameters(Model(model));
+  int fixed = 0;
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.trainable) continue;
+    EXPECT_EQ(values(mean, parameter), values(newest, parameter)) << parameter.name;
+    ++fixed;
+  }
+  EXPECT_GT(fixed, 0);
+}
+
 TEST_F(Averaging, AMeanNeedsThatManyEqualModels) {
   const auto complaint = [&](const Path& input, int average, ExitCode code) {
     return ErrorOf([&] { Convert(input, scratch_ / "out", kSyntraFormat, {}, {}, average); }, code);
