@@ -94,10 +94,10 @@ void RefuseWithoutIndex(const Path& directory) {
 }  // namespace
 
 SafetensorsSource::SafetensorsSource(const Path& directory) {
-  if (Exists(directory / kSafetensorsIndex)) {
-    AddFilesOfIndex(directory);
-  } else if (Exists(directory / kSafetensorsFile)) {
+  if (Exists(directory / kSafetensorsFile)) {
     Add(directory / kSafetensorsFile);
+  } else if (Exists(directory / kSafetensorsIndex)) {
+    AddFilesOfIndex(directory);
   } else {
     RefuseWithoutIndex(directory);
     Fail(ExitCode::kCheckpoint,

@@ -21,8 +21,9 @@ inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 // Reads them as f32, whatever their type: F16 and BF16 are exact, F64 is rounded.
 class SafetensorsSource final : public TensorSource {
  public:
-  // Opens the index, where there is one, and the files that it names. Throws Error(kCheckpoint) if
-  // there is neither, a file is not sound, or index and files do not agree.
+  // Opens the one file or, where there is none, the index and the files that it names. Of both,
+  // transformers, too, reads the one file: saving a model anew leaves the index. Throws
+  // Error(kCheckpoint) if there is neither, a file is not sound, or index and files do not agree.
   explicit SafetensorsSource(const Path& directory);
 
   void Read(std::string_view name, std::span<float> values) override;

@@ -149,6 +149,18 @@ TEST_F(Safetensors, SeveralFilesAndTheirIndex) {
   for (const auto& [name, values] : values_) EXPECT_EQ(Read(name), values) << name;
 }
 
+// As where transformers has saved a model in several files, and later in one.
+TEST_F(Safetensors, AnIndexBesideTheOneFileIsNotRead) {
+  Save({.file_bytes = 12});
+  values_.at("scalar") = {8};
+  Save({});
+  for (int part = 1; part <= 3; ++part) {
+    EXPECT_EQ(Read("scalar"), std::vector<float>{8});
+    RemoveAll(scratch_ / fmt::format("model-0000{}-of-00003.safetensors", part));
+  }
+  EXPECT_EQ(Read("scalar"), std::vector<float>{8});
+}
+
 TEST_F(Safetensors, BFloat16IsRoundedToTheNearest) {
   Save({.type = SafetensorsType::kBF16});
   EXPECT_EQ(Read("half"), (std::vector<float>{0.10009765625f, -2, std::ldexp(226.0f, 120)}));
