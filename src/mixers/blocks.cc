@@ -36,15 +36,4 @@ Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, 
   return Attention(scope, heads, operands, mask);
 }
 
-Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads) {
-  const Shape shape = scope.TypeOf(x).shape;
-  const int64_t groups = shape[0], size = shape[2], columns = shape[3];
-  const auto read = static_cast<int64_t>(reads.blocks.size());
-  const Value blocks = Reshape(scope, x, {groups, shape[1], size * columns});
-  const Value padded = Pad(scope, blocks, 1, 0, 1);
-  const Value numbers = scope.program().Constant({read}, std::vector(reads.blocks));
-  const Value gathered = GatherRows(scope, padded, 1, numbers);
-  return Reshape(scope, gathered, {groups * (read / reads.count), reads.count * size, columns});
-}
-
 }  // namespace syntra

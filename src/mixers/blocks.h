@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences as blocks of positions, of which each block of queries reads a few.
+// Sequences in blocks of positions, and attention of some of their rows.
 #pragma once
-
-#include <vector>
 
 #include "nn/attention.h"
 #include "nn/scope.h"
@@ -17,19 +15,9 @@ Value PadToMultiple(const Scope& scope, Value x, int64_t size);
 Value AsRows(const Scope& scope, Value segments);
 Value AsSegments(const Scope& scope, Value rows);
 
-// The blocks that each block of queries reads: `count` numbers for each, beginning with the first
-// query block. A number equal to the number of blocks stands for a block of zeros.
-struct BlockReads {
-  int64_t count;
-  std::vector<int32_t> blocks;
-};
-
 // Attention of the queries in rows [from, to), [B, to - from, H * K]; operands and segments are
 // those of all rows. Not causal unless `from` is 0.
 Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, AttentionMask mask,
                  int64_t from, int64_t to);
-
-// Blocks x [G, N, b, C] as their readers Q see them: [G * Q, count * b, C].
-Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads);
 
 }  // namespace syntra

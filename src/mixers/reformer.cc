@@ -165,17 +165,20 @@ class Reformer final : public TokenMixer {
     const Shape shape = scope.TypeOf(query).shape;
     const int64_t size = config_.chunk_length(), chunks = shape[3] / size;
     const int64_t groups = shape[0] * shape[1] * shape[2];
-    BlockReads before{2, {}};
+    // For each chunk itself and the one before it, among the chunks after one of zeros.
+    std::vector<int32_t> pairs;
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      before.blocks.push_back(static_cast<int32_t>(chunk > 0 ? chunk - 1 : chunks));
-      before.blocks.push_back(static_cast<int32_t>(chunk));
+      pairs.push_back(static_cast<int32_t>(chunk));
+      pairs.push_back(static_cast<int32_t>(chunk + 1));
     }
+    const Value numbers = scope.program().Constant({2 * chunks}, std::move(pairs));
     const auto own = [&](Value x) {
       return Reshape(scope, x, {groups * chunks, size, scope.TypeOf(x).shape[4]});
     };
     const auto both = [&](Value x) {
-      x = Reshape(scope, x, {groups, chunks, size, scope.TypeOf(x).shape[4]});
-      return ReadBlocks(scope, x, before);
+      const int64_t columns = scope.TypeOf(x).shape[4];
+      x = Pad(scope, Reshape(scope, x, {groups, chunks, size * columns}), 1, 1, 0);
+      return Reshape(scope, GatherRows(scope, x, 1, numbers), {groups * chunks, 2 * size, columns});
     };
     const Value scores = Add(
         scope,
