@@ -138,8 +138,8 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   caches->Reserve(layout_->bytes());
   caches_ = caches->data();
   for (const auto& [name, place] : layout_->places()) {
-    if (place.kind != StateKind::kRunning) continue;
-    running_.push_back({caches_ + place.offset * sizeof(float), place.type.bytes()});
+    if (place.kind == StateKind::kMemory) continue;
+    of_steps_.push_back({caches_ + place.offset * sizeof(float), place.type.bytes()});
   }
   read_ = Bind(std::move(programs.read), model.transients);
   steps_[shape.inputs] = Bind(std::move(programs.step), model.transients);
@@ -164,7 +164,9 @@ DecodeSession::~DecodeSession() {
 }
 
 void DecodeSession::Start(std::span<const int32_t> ids, std::span<const int32_t> segments) {
-  for (const std::span<std::byte> state : running_) device_.Clear(state.data(), state.size());
+  // Sums start from zeros, and mixers multiply rows that no step has written yet by zero: there
+  // numbers of another session, read as another type, may be no numbers.
+  for (const std::span<std::byte> state : of_steps_) device_.Clear(state.data(), state.size());
   length_ = input_positions_ = 0;
   max_length_ = shape_.max_length;
   first_tokens_.assign(shape_.rows(), 0);

@@ -150,9 +150,9 @@ class DecodeSession {
   TransientBuffer own_caches_;
   std::byte* caches_;
   std::unique_ptr<CacheLayout> layout_;
-  std::vector<std::span<std::byte>> running_;  // states that start from zeros, in the cache
-  std::vector<int32_t> segments_;              // of the inputs
-  std::vector<bool> finished_;                 // of each input
+  std::vector<std::span<std::byte>> of_steps_;  // the states that steps write, in the cache
+  std::vector<int32_t> segments_;               // of the inputs
+  std::vector<bool> finished_;                  // of each input
   std::vector<int64_t> order_;   // the inputs that steps compute, by their places in the caches
   std::vector<int64_t> places_;  // the other way: of each input; -1 if it is left out
   std::unique_ptr<Executable> read_, take_prefixes_, move_inputs_;

@@ -74,7 +74,7 @@ struct Memory {
 
 // The kinds of state that last from step to step.
 enum class StateKind {
-  kPositions,  // [rows, positions, width]: a row for each position so far
+  kPositions,  // [rows, positions, width]: a row for each position so far, after them finite rows
   kRunning,    // [rows, .., width]: all of it, zero at the first step
   kMemory      // [rows of the memory, .., width]: written before the first step
 };

@@ -121,6 +121,22 @@ TEST_P(Session, GreedyTakesTheBestOfTheFullForwardPass) {
   }
 }
 
+// In the caches that sessions share there may be anything, such as sums in f32 where another one
+// keeps rows in bf16.
+TEST_P(Session, ReadsNothingThatOthersLeftInTheCaches) {
+  DecodingTrial trial(TinyModel(GetParam().text));
+  const TrialBatch batch = Batch();
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    const TrainedModel model = trial.Trained(activations);
+    TransientBuffer caches(model.backend.device());
+    DecodeSession session(model, ShapeOf(batch), NextTokens::kBest, &caches);
+    const auto never = [](auto, auto, int32_t) { return false; };
+    const Hypotheses fresh = Greedy(session, batch, never);
+    std::fill_n(caches.data(), caches.size(), std::byte{0xFF});  // NaN
+    EXPECT_EQ(Greedy(session, batch, never), fresh);
+  }
+}
+
 TEST_P(Session, RowsAreIndependent) {
   DecodingTrial trial(TinyModel(GetParam().text, kUntied));
   const TrialBatch batch = Batch();
