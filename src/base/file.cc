@@ -261,8 +261,9 @@ void File::Sync() {
   if (Uninterrupted([&] { return fsync(descriptor_); }) != 0) FailSystem("fsync", path_);
 }
 
+// Linux closes it even where a signal interrupts the call, which must not be made again.
 void File::Close() {
-  if (close(std::exchange(descriptor_, -1)) != 0) FailSystem("close", path_);
+  if (close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) FailSystem("close", path_);
 }
 
 bool ReadFromStart(File& file, std::span<std::byte> bytes) {
