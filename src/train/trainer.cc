@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <future>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/failure.h"
@@ -168,11 +169,19 @@ void Trainer::CountStart() {
 // OpenMP's number of threads belongs to the calling thread. A new thread would use all cores and
 // slow down the current step and the other ranks.
 std::future<std::vector<Batch>> Trainer::FetchAside(int64_t step) {
-  return std::async(std::launch::async, [this, step, trace = run_.trace] {
-    SetThreadCount(1);
+  const auto fetch = [this, step, trace = run_.trace] {
     const TraceSpan span(trace, TraceLane::kData, "make batches", step + 1);
     return state_->runner.Fetch(state_->data, state_->rollbacks.BatchAt(step));
-  });
+  };
+  try {
+    return std::async(std::launch::async, [fetch] {
+      SetThreadCount(1);
+      return fetch();
+    });
+  } catch (const std::system_error&) {  // no thread can be had, perhaps for a moment only
+    WarnOnce(CurrentFailure().message + "; until one starts, each step makes its own batches");
+    return std::async(std::launch::deferred, fetch);
+  }
 }
 
 // One step, while the next one's batches are made.

@@ -167,6 +167,24 @@ TEST_F(SavesBesideTraining, StepsGoOnMeanwhile) {
   }
 }
 
+// Whether it was to make batches or to save. The first thread is the watchdog's, without which no
+// run begins.
+TEST_F(SavesBesideTraining, AThreadThatIsRefusedEndsNothing) {
+  int refused = 0;
+  for (int thread = 2;; ++thread) {
+    SCOPED_TRACE(fmt::format("thread {}", thread));
+    RemoveAll(Directory("run"));
+    const Outcome outcome = Run(Pretrain("run", settings_),
+                                With("clone3", fmt::format("error=EAGAIN:when={}", thread)));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(Trace(Directory("run"), 6), Trace(Directory("straight"), 6));
+    if (ReadWholeFile(scratch_ / "trace").find("INJECTED") == std::string::npos) break;
+    EXPECT_TRUE(outcome.Says("cannot start a thread")) << outcome.err;
+    ++refused;
+  }
+  EXPECT_GE(refused, 8);  // six steps and two saves
+}
+
 // After a kill the old checkpoint or the new one is the newest, whole. The next start continues
 // from it to the next kill: only if every one of them continues rightly is the end that of a run
 // that was never stopped.
