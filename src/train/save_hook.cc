@@ -108,6 +108,7 @@ class SaveHook : public Hook {
   void Save(int64_t step, SaveMode mode) {
     const Watchdog::Phase phase = Phase(step);
     const TraceSpan span(run_.trace, TraceLane::kTraining, "save", step);
+    const auto start = Clock::now();
     writer_.Finish();
     if (is_writing_) LearnOutcome();
     if (state_.saved_step == step) return;
@@ -115,7 +116,6 @@ class SaveHook : public Hook {
     // in its next call. So wait for all sums, then make a call, before anything is saved.
     run_.backend.device().Wait();
     run_.ranks.Barrier();
-    const auto start = Clock::now();
     bool failed = !writer_.Begin(step, mode);
     if (mode != SaveMode::kBackground) {
       writer_.Finish(mode);

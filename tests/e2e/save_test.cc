@@ -2,6 +2,8 @@
 // Checkpoints that are written beside training.
 #include <signal.h>
 
+#include <regex>
+
 #include "checkpoint/recover.h"
 #include "tests/base/strace.h"
 #include "tests/e2e/tiny_run.h"
@@ -165,6 +167,19 @@ TEST_F(SavesBesideTraining, StepsGoOnMeanwhile) {
     EXPECT_LT(at("step-0000000006 ("), at("step-0000000008 ("));
     RemoveAll(Directory("run"));
   }
+}
+
+// The save of step 2 waits twelve seconds for that of step 1. With the run's first save that makes
+// three, and two more are to come.
+TEST_F(SavesBesideTraining, TheEtaCountsHowLongASaveWaitsForTheOneBefore) {
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.steps=5", "checkpoint.every=1", "train.log_every=1"}),
+          {.environment = {"SYNTRA_FAILPOINT=slow_saving@1"}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::smatch left;
+  ASSERT_TRUE(std::regex_search(outcome.err, left, std::regex("ETA (\\d+)(s|m).* step 3/5 ")))
+      << outcome.err;
+  EXPECT_TRUE(left[2] == "m" || std::stoi(left[1]) >= 8) << outcome.err;
 }
 
 // Whether it was to make batches or to save. The first thread is the watchdog's, without which no
