@@ -243,8 +243,7 @@ int64_t File::Size() const {
 
 bool File::IsStillNamed() const {
   struct stat opened, named;
-  if (fstat(descriptor_, &opened) != 0) return false;
-  if (stat(path_.c_str(), &named) != 0) {
+  if (fstat(descriptor_, &opened) != 0 || stat(path_.c_str(), &named) != 0) {
     // Other errors say nothing of the name: a file server may be away for a moment.
     return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
   }

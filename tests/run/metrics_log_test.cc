@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/metrics_log.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstddef>
-#include <iterator>
 #include <thread>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "tests/base/captured_log.h"
+#include "tests/base/refused_calls.h"
 #include "tests/base/scratch.h"
 #include "tests/run/child.h"
 #include "tests/run/fixed_time.h"
@@ -203,17 +198,6 @@ TEST(MetricsLog, AFileThatCannotBeOpenedAtFirstIsWrittenLater) {
   EXPECT_EQ(ParseJson(ReadWholeFile(path)).at("step"), 2);
 }
 
-// From now on no file can be cut by this thread, as on a file server that is away.
-bool RefuseTruncation() {
-  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ftruncate, 0, 1),
-                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
-                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog filter{static_cast<unsigned short>(std::size(code)), code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 TEST(MetricsLog, PartOfALineIsTakenBack) {
   // At once, or where the file cannot be cut then, before the next line.
   for (const bool at_once : {true, false}) {
@@ -228,7 +212,7 @@ TEST(MetricsLog, PartOfALineIsTakenBack) {
       setrlimit(RLIMIT_FSIZE, &limit);
       bool refused = true;
       std::thread([&] {
-        if (!at_once) refused = RefuseTruncation();
+        if (!at_once) refused = RefuseCalls({SYS_ftruncate});
         log.Write(2, kValues);
       }).join();
       if (!refused) return 1;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_lock.h"
 
+#include <sys/syscall.h>
+
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "tests/base/error_of.h"
+#include "tests/base/refused_calls.h"
 #include "tests/base/scratch.h"
 #include "tests/base/waiting.h"
 #include "tests/run/child.h"
@@ -110,6 +114,20 @@ TEST(RunLock, AMovedDirectoryIsNoticed) {
   // Another directory took its place.
   std::filesystem::create_directory(directory);
   EXPECT_EQ(CodeOfCheck(lock), static_cast<int>(ExitCode::kResources));
+}
+
+// As long as the file server is away, nobody can tell.
+TEST(RunLock, WhatCannotBeLookedAtIsNotTakenForRemoved) {
+  const Path directory = ScratchDirectory("run-lock-away");
+  Child child([&](const auto&) {
+    const RunLock lock(directory);
+    int code = -1;
+    std::thread([&] {
+      if (RefuseCalls({SYS_fstat, SYS_newfstatat})) code = CodeOfCheck(lock);
+    }).join();
+    return code;
+  });
+  EXPECT_EQ(child.Wait(), 0);
 }
 
 TEST(RunLock, DirectoryMissing) {
