@@ -117,6 +117,9 @@ class Preparation {
 
   void Make(const PendingTask& pending, const ShardClaim& claim) {
     const ShardTask& task = tasks_[pending.index];
+    if (claim.was_abandoned()) {
+      for (const Path& path : {task.shard, AsideOf(task.shard)}) RemoveTemporariesOf(path);
+    }
     reporter_.SetClaim(&claim);
     const int64_t source_time = SettledTime(task.source);
     const bool built = !WasMadeMeanwhile(pending) && BuildUnlessFinished(task);

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/staged_file.h"
 #include "base/text.h"
 #include "core/thread.h"
 #include "data/byte_source.h"
@@ -72,7 +71,6 @@ DigestedSource ShardBuilder::DigestNow(const Path& source) {
 }
 
 void ShardBuilder::Build(const Path& source, const DigestedSource& digested, const Path& shard) {
-  RemoveTemporariesOf(shard);  // this process holds the claim, so no other one is writing
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(source, options_.text_field);
   BadRecordLedger ledger(source, options_.on_bad_record);
   TokenShardWriter writer(shard, tokenizer_.vocabulary_size());

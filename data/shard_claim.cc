@@ -16,8 +16,9 @@ Path LockPath(const Path& shard) { return shard.string() + ".lock"; }
 std::optional<ShardClaim> ShardClaim::Try(const Path& shard) {
   std::optional<FileLock> lock = FileLock::Try(LockPath(shard));
   if (!lock) return std::nullopt;
+  const bool was_abandoned = lock->file().Size() > 0;  // a holder that ends removes the file
   NameHolder(*lock);
-  return ShardClaim(std::move(*lock));
+  return ShardClaim(std::move(*lock), was_abandoned);
 }
 
 // The file is removed while the lock is held, so no other process can hold a lock on it.

@@ -16,6 +16,8 @@ class ShardClaim {
   ShardClaim(ShardClaim&& other) noexcept = default;
   ~ShardClaim();
 
+  // Whether the holder before this one was killed: what it was writing may still lie there.
+  bool was_abandoned() const { return was_abandoned_; }
   // Shows the processes that wait for the claim that this one is still working.
   void Touch() const;
   // The time at which the holder of the claim on `shard` last called Touch, as ChangeTime.
@@ -24,9 +26,11 @@ class ShardClaim {
   static std::string HolderOf(const Path& shard);
 
  private:
-  explicit ShardClaim(FileLock lock) : lock_(std::move(lock)) {}
+  ShardClaim(FileLock lock, bool was_abandoned)
+      : lock_(std::move(lock)), was_abandoned_(was_abandoned) {}
 
   FileLock lock_;
+  bool was_abandoned_;
 };
 
 }  // namespace syntra

@@ -24,12 +24,6 @@ Path TemporaryBeside(const Path& path) {
   return fmt::format("{}{}{}", path.string(), kTemporary, number);
 }
 
-// A name for a new one, in a place that is cleared before: a full disk may need that.
-Path ClearedTemporaryBeside(const Path& path) {
-  RemoveTemporariesOf(path, std::chrono::minutes(1));
-  return TemporaryBeside(path);
-}
-
 // The name of the file that a temporary one of this name is meant for; empty if it is none.
 std::string_view TargetOf(std::string_view name) {
   const size_t mark = name.rfind(kTemporary);
@@ -56,9 +50,11 @@ void RemoveTemporaries(const Path& directory, std::string_view target, std::chro
 }  // namespace
 
 StagedFile::StagedFile(const Path& path)
-    : temporary_(ClearedTemporaryBeside(path)), file_(File::CreateToReplace(path, temporary_)) {}
+    : temporary_(TemporaryBeside(path)), file_(File::CreateToReplace(path, temporary_)) {}
 
-StagedFile::StagedFile(const Path& path, std::string_view content) : StagedFile(path) {
+// Clears first: a full disk may need that.
+StagedFile::StagedFile(const Path& path, std::string_view content)
+    : StagedFile((RemoveTemporariesOf(path, std::chrono::minutes(1)), path)) {
   file_.Write(content);
   Finish();
 }

@@ -12,14 +12,13 @@
 
 namespace syntra {
 
-// A new file beside the one that it will replace. Its errors name the latter. What killed processes
-// left there of such files is removed, unless it changed in the last minute: then one may still
-// write.
+// A new file beside the one that it will replace. Its errors name the latter.
 class StagedFile {
  public:
   // Empty, to be written and finished.
   explicit StagedFile(const Path& path);
-  // Finished, with this content.
+  // Finished, with this content. What killed processes left there of such files is removed, unless
+  // it changed in the last minute: then one may still write. For this the directory is listed.
   StagedFile(const Path& path, std::string_view content);
   StagedFile(StagedFile&& other) noexcept;
   StagedFile& operator=(StagedFile&&) = delete;
@@ -35,7 +34,8 @@ class StagedFile {
 };
 
 // Remove what killed processes left of their StagedFiles, unless it changed in the last `age`.
-// Where others may write, too, give an age that no unfinished file reaches.
+// Where others may write, too, give an age that no unfinished file reaches. Each call lists the
+// directory.
 void RemoveTemporariesIn(const Path& directory, std::chrono::seconds age = {});
 // Only those meant for `path`.
 void RemoveTemporariesOf(const Path& path, std::chrono::seconds age = {});

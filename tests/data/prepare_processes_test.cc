@@ -235,5 +235,22 @@ TEST(Prepare, GoesOnAfterAKillInsideAShard) {
   }
 }
 
+// Without a claim that was left with it, a temporary file may be one that is being written.
+TEST(Prepare, ClearsAwayOnlyWhatAnEndedHolderHasLeft) {
+  T5();
+  const PrepareOptions options = OptionsFor(WriteCorpus("left", 1));
+  const std::string shard = options.directory / "c-00000-of-00001.json.gz.tokens";
+  CreateDirectories(options.directory);
+  for (const bool is_claimed : {false, true}) {
+    const Path temporary = WriteScratch(shard + ".tmp-7", "half");
+    const Path aside = WriteScratch(shard + ".again.tmp-8", "half");
+    if (is_claimed) WriteScratch(shard + ".lock", "{}\n");
+    EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+    EXPECT_EQ(Exists(temporary), !is_claimed);
+    EXPECT_EQ(Exists(aside), !is_claimed);
+    std::filesystem::remove(shard);
+  }
+}
+
 }  // namespace
 }  // namespace syntra
