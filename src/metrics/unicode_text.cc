@@ -69,11 +69,12 @@ std::string UpperCase(std::string_view text) { return Mapped(text, u8_toupper); 
 
 bool IsLowerCase(uint32_t code) { return uc_is_property_lowercase(code); }
 
-std::string Replaced(std::string text, std::string_view old, std::string_view replacement) {
-  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += replacement.size()) {
-    text.replace(at, old.size(), replacement);
+std::string Replaced(std::string_view text, std::string_view old, std::string_view replacement) {
+  std::string replaced;
+  for (size_t at; (at = text.find(old)) != text.npos; text.remove_prefix(at + old.size())) {
+    (replaced += text.substr(0, at)) += replacement;
   }
-  return text;
+  return replaced += text;
 }
 
 std::vector<std::string_view> SplitAtSpace(std::string_view text) {

@@ -34,7 +34,7 @@ std::string UpperCase(std::string_view text);
 bool IsLowerCase(uint32_t code);
 
 // str.replace: each `old`, from the left.
-std::string Replaced(std::string text, std::string_view old, std::string_view replacement);
+std::string Replaced(std::string_view text, std::string_view old, std::string_view replacement);
 
 // Split and strip at Unicode's white space, as str.split() and str.strip() do.
 std::vector<std::string_view> SplitAtSpace(std::string_view text);

@@ -80,7 +80,7 @@ class MultiRc : public Task {
             fmt::format("multirc question: {} answer: {} paragraph: {}",
                         JsonString(question, "question"), JsonString(answer, "text"), text);
         for (const auto& [tag, replacement] : kTags) {
-          example.inputs = Replaced(std::move(example.inputs), tag, replacement);
+          example.inputs = Replaced(example.inputs, tag, replacement);
         }
         example.targets = kNoTarget;
         if (const auto label = AnswerLabel(answer, use)) {

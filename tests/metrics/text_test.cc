@@ -138,6 +138,16 @@ TEST(UnicodeText, SplitsAndStripsAtAnySpace) {
   EXPECT_TRUE(SplitAtSpace("").empty());
 }
 
+TEST(UnicodeText, ReplacesFromTheLeft) {
+  EXPECT_EQ(Replaced("aaab", "aa", "a"), "aab");
+  EXPECT_EQ(Replaced("xax", "x", "yy"), "yyayy");
+  EXPECT_EQ(Replaced("", "x", "y"), "");
+  // If the rest of the text were moved each time, this would take minutes.
+  std::string quotes;
+  for (int i = 0; i < 2000000; ++i) quotes += "&quot;";
+  EXPECT_EQ(Replaced(quotes, "&quot;", "\""), std::string(2000000, '"'));
+}
+
 TEST(UnicodeText, OddBytesAreOneReplacementCharacterEach) {
   EXPECT_EQ(LowerCase("A\xFF"
                       "B\xC3"),
