@@ -178,9 +178,11 @@ class DelimitedReader : public RecordReader {
         ++line_;
         return stream_.offset() - row.offset - 1;
       }
-      // All column names of the header row are kept.
-      if (header_ && stream_.offset() - row.offset > kMost) {
-        Fail(ExitCode::kData, "{}: its header row is longer than 64 MiB", path().string());
+      // All column names of the header row are kept, and each takes far more than its bytes.
+      if (header_ && stream_.offset() - row.offset > kMostOfHeader) {
+        Fail(ExitCode::kData,
+             "{}: its first row, which must name the columns, is longer than 1 MiB",
+             path().string());
       }
     } while (stream_.ReadMore());
     if (state_ == State::kQuoted) {
@@ -272,6 +274,7 @@ class DelimitedReader : public RecordReader {
 
   static constexpr int64_t kMaxColumns = 10000;
   static constexpr auto kMost = static_cast<int64_t>(kMaxRecordBytes);  // bytes of a row
+  static constexpr int64_t kMostOfHeader = int64_t{1} << 20;            // about that many bytes
 
   TextStream stream_;
   Dialect dialect_;

@@ -133,6 +133,15 @@ TEST(Csv, ColumnsThatAreNotThereAreNamed) {
   EXPECT_LT(error_of(wide + "\n").size(), 500u);
 }
 
+// Each of so many names would take memory.
+TEST(Csv, AHeaderRowOfMegabytesIsRefused) {
+  const Path path = WriteScratch(ScratchDirectory("csv_header") / "a.csv",
+                                 std::string(3 << 20, ',') + "\ntext\n");
+  const std::string error = DataErrorOf([&] { OpenRecordReader(path, "text"); });
+  EXPECT_EQ(error,
+            path.string() + ": its first row, which must name the columns, is longer than 1 MiB");
+}
+
 TEST(Tsv, FieldsAreTakenAsTheyAre) {
   const Path directory = ScratchDirectory("tsv");
   const std::string content = "id\ttext\r\n1\t\"a\" said, \"\"b\r\n2\t\\t\n\n3\n";
