@@ -46,6 +46,8 @@ std::string Remedy(int error_number, const Path& path) {
       return "; make room there, then start again";
     case EFBIG:
       return ": the limit on file sizes (ulimit -f)";
+    case ENOMEM:  // also of a mapping if there is memory
+      return "; if files are very many (more than half of vm.max_map_count), join small ones";
     case EMFILE:
       return "; allow the process more (ulimit -n)";
     case EACCES:
