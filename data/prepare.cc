@@ -14,6 +14,7 @@
 #include "base/staged_file.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "data/byte_source.h"
 #include "data/pattern.h"
 #include "data/prepare_reporter.h"
 #include "data/shard_builder.h"
@@ -192,7 +193,7 @@ class Preparation {
     if (!Exists(task.shard)) return false;
     try {
       const ShardSummary shard = ReadShardSummary(task.shard);
-      const auto bytes = static_cast<int64_t>(std::filesystem::file_size(task.source));
+      const int64_t bytes = OpenCorpusFile(task.source).Size();
       return !MismatchOf(shard.facts, wanted_, {.bytes = bytes, .digest = {}});
     } catch (const ShardError&) {
       return false;

@@ -30,7 +30,7 @@ Estimate TextPerByte(File& file) {
 
 // Of the shard, if the file is a valid one.
 std::optional<ShardSummary> FindSummary(const Path& path) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (!Exists(path)) return std::nullopt;
   try {
     return ReadShardSummary(path);
   } catch (const ShardError&) {

@@ -208,6 +208,18 @@ TEST(Prepare, WhatHasNotChangedIsNotRead) {
   EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
 }
 
+TEST(Prepare, AFileThatIsGoneIsNamed) {
+  const Path corpus = ScratchDirectory("gone") / "corpus";
+  CreateDirectories(corpus);
+  const PrepareOptions options = OptionsFor(corpus);
+  const Path source = WriteScratch(corpus / "c-0.txt", "one way\n");
+  PrepareCorpus(options, T5());
+  std::filesystem::remove(source);
+  std::filesystem::create_symlink("nowhere", source);
+  const std::string error = DataErrorOf([&] { PrepareCorpus(options, T5()); });
+  EXPECT_EQ(error, "cannot read " + source.string() + ": No such file or directory");
+}
+
 // They had no checksums of their blocks. A run that was trained on them continues.
 TEST(Prepare, ShardsOfTheFirstVersionAreMadeAgain) {
   const Path corpus = ScratchDirectory("first_version") / "corpus";
