@@ -21,7 +21,7 @@ struct IndexEntry {
   int64_t documents = 0, tokens = 0, empty_documents = 0, bad_records = 0, source_bytes = 0;
   std::string digest;  // of the token shard, in hexadecimal
   // ChangeTime of the token shard and of the corpus file, in nanoseconds. The shard is checked
-  // again only if one of them differs. 0: the time was too recent to rely on.
+  // again only if one of them differs. source_time 0: it was too recent to rely on.
   int64_t file_time = 0, source_time = 0;
   friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
 };

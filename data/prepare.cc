@@ -103,15 +103,13 @@ class Preparation {
     result_.index.shards[i] = std::move(entry);
   }
 
-  static IndexEntry EntryNow(const ShardTask& task) {
-    return EntryOf(ReadShardSummary(task.shard), task.source);
-  }
-
   // `source_time`: SettledTime, before the two files were compared.
   void FinishAsItIs(const PendingTask& pending, ShardFate fate, int64_t source_time) {
     const ShardTask& task = tasks_[pending.index];
-    IndexEntry entry = EntryNow(task);
-    entry.file_time = SettledTime(task.shard);
+    // However fresh: whoever opens the shard finds out if it is not the one that is read here.
+    const int64_t file_time = ChangeTime(task.shard);
+    IndexEntry entry = EntryOf(ReadShardSummary(task.shard), task.source);
+    entry.file_time = file_time;
     entry.source_time = source_time;
     Finish(pending.index, fate, std::move(entry));
   }

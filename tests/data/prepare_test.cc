@@ -208,6 +208,19 @@ TEST(Prepare, WhatHasNotChangedIsNotRead) {
   EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
 }
 
+// Nor is a shard that was just made, however large it is.
+TEST(Prepare, AFreshShardIsNotRead) {
+  const Path corpus = ScratchDirectory("fresh_shard") / "corpus";
+  CreateDirectories(corpus);
+  PrepareOptions options = OptionsFor(corpus);
+  Rewrite(corpus / "c-0.txt", "one way\n", Time::clock::now() - std::chrono::hours(1));
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  options.on_progress = [](const PrepareProgress& progress) {
+    EXPECT_EQ(progress.compared_blocks, 0);
+  };
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+}
+
 TEST(Prepare, AFileThatIsGoneIsNamed) {
   const Path corpus = ScratchDirectory("gone") / "corpus";
   CreateDirectories(corpus);
