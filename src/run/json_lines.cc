@@ -142,16 +142,17 @@ LineAppender::LineAppender(const Path& path, const std::function<bool(std::strin
 
 std::optional<std::string_view> LineFollower::Next() {
   size_t end = 0;
-  while ((end = text_.find('\n', at_)) == text_.npos) {
+  while ((end = text_.find('\n', searched_)) == text_.npos) {
     text_.erase(0, at_);
     at_ = 0;
+    searched_ = text_.size();
     std::vector<std::byte> block(size_t{1} << 16);
     const size_t count = file_.Read(block);
     if (count == 0) return std::nullopt;
     text_.append(reinterpret_cast<const char*>(block.data()), count);
   }
   const std::string_view line = std::string_view(text_).substr(at_, end - at_);
-  at_ = end + 1;
+  at_ = searched_ = end + 1;
   return line;
 }
 

@@ -70,6 +70,9 @@ class LineFollower {
   File file_;
   std::string text_;  // what was read; up to `at_` it has been handed out
   size_t at_ = 0;
+  // No line ends between `at_` and here. In a damaged file lines may be long, and searching one
+  // again after each block would take minutes.
+  size_t searched_ = 0;
 };
 
 // Calls `visit` with each next line that is JSON and has a step. Returns how many others came.
