@@ -95,14 +95,15 @@ spdlog::logger& Log() {
   return logger;
 }
 
-void WarnOnce(const std::string& text) {
+bool WarnOnce(const std::string& text) {
   static std::mutex mutex;
   static std::set<std::string> logged;
   {
     const std::lock_guard lock(mutex);
-    if (!logged.insert(text).second) return;
+    if (!logged.insert(text).second) return false;
   }
   Log().warn("{}", text);
+  return true;
 }
 
 std::string RankLogName(int rank) { return fmt::format("rank-{:04}.log", rank); }

@@ -14,9 +14,9 @@ namespace syntra {
 // (terminal.h).
 spdlog::logger& Log();
 
-// Logs a warning that this process has not logged yet. For what is found each time that something
-// is looked at: a file that is checked before it is read.
-void WarnOnce(const std::string& text);
+// Logs a warning that this process has not logged yet; returns whether it did. For what is found
+// each time that something is looked at: a file that is checked before it is read.
+bool WarnOnce(const std::string& text);
 
 // From now on rank 0 logs to stderr and, unless `directory` is empty, every rank appends to
 // the file RankLogName of it. Logging never stops the program. If the log file cannot be written, a

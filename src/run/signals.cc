@@ -53,14 +53,14 @@ void Handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// True if the file was there.
+// Whether the file asks for something.
 bool TakeFile(const Path& path) {
   if (unlink(path.c_str()) == 0) return true;
   const int error_number = errno;
   if (error_number == ENOENT || access(path.c_str(), F_OK) != 0) return false;
-  // It cannot be removed and will be found again at every step. Somebody made it, so it is obeyed.
-  WarnOnce(fmt::format("cannot remove {}: {}", path.string(), SystemErrorText(error_number)));
-  return true;
+  // Somebody made it, so it is obeyed; but it will be found again at every step.
+  return WarnOnce(fmt::format("cannot remove {}, so it is obeyed only once: {}", path.string(),
+                              SystemErrorText(error_number)));
 }
 
 }  // namespace

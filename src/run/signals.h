@@ -42,7 +42,8 @@ void IgnoreBrokenPipes();
 StopRequest PollSignals();
 
 // The strongest request made by files in `run_directory`, which are removed: what has been asked
-// once is done once. For one rank to call.
+// once is done once. One that cannot be removed is obeyed when this process first finds it. For one
+// rank to call.
 StopRequest PollRequestFiles(const Path& run_directory);
 
 // Under mpirun, ends this process when its parent dies: ranks whose launcher was killed would go on
