@@ -9,9 +9,11 @@
 namespace syntra {
 namespace {
 
-// Whether a line holds an evaluation: validation_log_perplexity, or a task's cola/matthews.
+constexpr char kTaskEnd = '/';
+
+// Whether a line holds an evaluation: validation_log_perplexity, or a value of a task.
 bool IsEvaluation(std::string_view line) {
-  return line.find("\"validation_") != line.npos || line.find('/') != line.npos;
+  return line.find("\"validation_") != line.npos || line.find(kTaskEnd) != line.npos;
 }
 
 // A line that means nothing, perhaps a user's, stays.
@@ -30,6 +32,16 @@ void AddField(std::string* line, std::string_view name, double value) {
 }
 
 }  // namespace
+
+std::string MetricKey(std::string_view task, std::string_view value) {
+  return fmt::format("{}{}{}", task, kTaskEnd, value);
+}
+
+std::optional<TaskMetric> TaskMetricOf(std::string_view name) {
+  const size_t end = name.find(kTaskEnd);
+  if (end == name.npos) return std::nullopt;
+  return TaskMetric{name.substr(0, end), name.substr(end + 1)};
+}
 
 MetricsLog::MetricsLog(const Path& path, const ResumePoint& resumed,
                        std::function<WallClock::time_point()> now)

@@ -6,12 +6,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/named_value.h"
 #include "run/json_lines.h"
 
 namespace syntra {
+
+// A value of a task is named "cola/matthews". Nothing else has a slash in its name, nor has a task.
+struct TaskMetric {
+  std::string_view task, value;
+};
+std::string MetricKey(std::string_view task, std::string_view value);
+// The two parts of `name`, which must outlive them; nothing if it is not that of a task's value.
+std::optional<TaskMetric> TaskMetricOf(std::string_view name);
 
 // Steps that were trained and logged, and are trained again because no checkpoint has them.
 struct LostSteps {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "run/metrics_log.h"
 
 namespace syntra {
 namespace {
@@ -17,13 +18,13 @@ namespace {
 constexpr std::string_view kPrefix = "syntra_";
 
 // Names are made of letters, digits and underscores.
-std::string MetricName(const std::string& name) {
+std::string MetricName(std::string_view name) {
   std::string metric(kPrefix);
   for (const char c : name) metric += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return metric;
 }
 
-std::string LabelValue(const std::string& text) {
+std::string LabelValue(std::string_view text) {
   std::string value;
   for (const char c : text) {
     if (c == '\\' || c == '"') value += '\\';
@@ -58,12 +59,10 @@ std::string PrometheusFile::Text() const {
   // The lines of each metric. A task may have any name, so that is a label.
   std::map<std::string, std::string> lines;
   for (const auto& [name, value] : values_) {
-    const size_t slash = name.rfind('/');
-    const bool has_task = slash != name.npos;
-    const std::string metric = MetricName(has_task ? name.substr(slash + 1) : name);
+    const std::optional<TaskMetric> of_task = TaskMetricOf(name);
+    const std::string metric = MetricName(of_task ? of_task->value : name);
     const std::string labels =
-        has_task ? fmt::format("{},task=\"{}\"", labels_, LabelValue(name.substr(0, slash)))
-                 : labels_;
+        of_task ? fmt::format("{},task=\"{}\"", labels_, LabelValue(of_task->task)) : labels_;
     lines[metric] += fmt::format("{}{{{}}} {}\n", metric, labels, NumberText(value));
   }
   std::string text;

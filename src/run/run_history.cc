@@ -6,6 +6,7 @@
 #include "base/directories_below.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "run/metrics_log.h"
 
 namespace syntra {
 namespace {
@@ -53,8 +54,7 @@ void HistoryReader::Update() {
 
 Curve& HistoryReader::CurveOf(const std::string& name) {
   if (name == kLogPerplexityValue) return history_.validation;
-  const bool is_metric = name.find('/') != name.npos;
-  return is_metric ? history_.metrics[name] : history_.curves[name];
+  return TaskMetricOf(name) ? history_.metrics[name] : history_.curves[name];
 }
 
 void HistoryReader::AddStep(int64_t step, const Json& line) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "run/metrics_log.h"
 
 namespace syntra {
 namespace {

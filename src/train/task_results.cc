@@ -2,13 +2,9 @@
 #include "train/task_results.h"
 
 #include "metrics/average.h"
-#include "run/json_lines.h"
+#include "run/metrics_log.h"
 
 namespace syntra {
-
-std::string MetricKey(const std::string& task, const std::string& value) {
-  return task + "/" + value;
-}
 
 std::string UnsavedKey(const std::string& task) { return task + "_unsaved"; }
 
@@ -41,11 +37,11 @@ void TaskResults::AddHistory(const Path& metrics, int64_t step) {
     if (at >= step) return;
     std::map<std::string, TaskResult> results;
     for (const auto& [key, value] : line.items()) {
-      const size_t slash = key.find('/');
-      if (slash == std::string::npos || !value.is_number()) continue;
-      TaskResult& result = results[key.substr(0, slash)];
-      result.task = key.substr(0, slash);
-      result.values.push_back({key.substr(slash + 1), value});
+      const std::optional<TaskMetric> metric = TaskMetricOf(key);
+      if (!metric || !value.is_number()) continue;
+      const std::string task(metric->task);
+      results[task].task = task;
+      results[task].values.push_back({std::string(metric->value), value});
     }
     for (auto& [task, result] : results) {
       result.is_saved = !line.contains(UnsavedKey(task));

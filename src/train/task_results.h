@@ -68,9 +68,7 @@ class TaskResults {
   int64_t last_step_ = 0;
 };
 
-// The name of a task's value in metrics.jsonl: "cola/matthews".
-std::string MetricKey(const std::string& task, const std::string& value);
-// The name beside a task's values there which says that their model was not saved.
+// The name beside a task's values in metrics.jsonl which says that their model was not saved.
 std::string UnsavedKey(const std::string& task);
 
 // {"f1": 88.2, "accuracy": 84.1}, and null for nothing.
