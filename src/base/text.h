@@ -45,6 +45,8 @@ std::string OneLine(std::string_view text);
 std::string FittingLine(std::string_view text, int columns);
 // `text` between the tags of XML or HTML, or inside the quotes of an attribute.
 std::string XmlText(std::string_view text);
+// A word as a shell reads it back, in quotes where it needs them.
+std::string ShellWord(std::string_view word);
 
 // Lines of at most `columns` characters, cut between words; a longer word is cut in two.
 std::vector<std::string> WrapText(std::string_view text, size_t columns);

@@ -90,9 +90,9 @@ Checkpoint OpenCheckpoint(const Path& path) {
   const ModelFormat* format = FindFormat(path);
   if (format && std::string_view(format->name) != kSyntraFormat.name) {
     Fail(ExitCode::kCheckpoint,
-         "{0} holds a model of the format {1}; make a checkpoint of it first: syntra convert "
-         "--input {0} --output DIRECTORY --to {2}",
-         path.string(), format->name, kSyntraFormat.name);
+         "{} holds a model of the format {}; make a checkpoint of it first: syntra convert "
+         "--input {} --output DIRECTORY --to {}",
+         path.string(), format->name, ShellWord(path.string()), kSyntraFormat.name);
   }
   return OpenNewest(path);
 }

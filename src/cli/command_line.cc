@@ -55,7 +55,9 @@ std::string HowToSet(const CLI::App& app, const std::string& argument) {
   std::vector<std::string> fields = FieldsMeant(name);
   if (fields.empty() || fields.size() > kMostNamed) return "";
   const std::string value = equals < argument.size() ? argument.substr(equals) : "=...";
-  for (std::string& field : fields) field = "--set " + field + value + NoteOf(field, name);
+  for (std::string& field : fields) {
+    field = "--set " + ShellWord(field + value) + NoteOf(field, name);
+  }
   return "to set a field of the configuration: " + Join(fields, " or ");
 }
 

@@ -27,8 +27,8 @@ std::vector<std::string> ConfigOptions::Files() const {
       Fail(ExitCode::kConfig, "\"{}\" stands alone; write --set FIELD=VALUE without spaces",
            Printable(file));
     }
-    Fail(ExitCode::kConfig, "{0} is not a file; to set a field, write --set '{0}'",
-         Printable(file));
+    Fail(ExitCode::kConfig, "{} is not a file; to set a field, write --set {}", Printable(file),
+         ShellWord(Printable(file)));
   }
   for (const CLI::Option* option : app->parse_order()) {
     if (option == named) add(*next_named++);
@@ -59,10 +59,10 @@ void ConfigOptions::RequireOwnDirectory() const {
   std::error_code code;
   if (std::filesystem::equivalent(recorded, run, code)) return;
   Fail(ExitCode::kConfig,
-       "the run in {0} recorded train.directory {1}, which is not this directory (it was moved, or "
-       "the path is relative to another one): to continue this run, add --set "
-       "train.directory={0}; to begin another one, set it to a new directory",
-       run, recorded);
+       "the run in {} recorded train.directory {}, which is not this directory (it was moved, or "
+       "the path is relative to another one): to continue this run, add --set {}; to begin another "
+       "one, set it to a new directory",
+       run, recorded, ShellWord("train.directory=" + run));
 }
 
 Config ConfigOptions::Load(const ConfigPurpose& purpose) const {

@@ -82,17 +82,6 @@ struct SlurmJob {
   int64_t ranks() const { return int64_t{nodes} * ranks_per_node; }
 };
 
-// A word as a shell reads it back, in quotes where it needs them.
-std::string ShellWord(const std::string& word) {
-  const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("%+,-./:=@_").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string Options(const SlurmJob& job) {
   std::string text;
   const auto add = [&](const char* name, const auto& value) {

@@ -34,6 +34,13 @@ TEST(Text, PrintableCommandsNoTerminal) {
   EXPECT_EQ(Printable("ab", 2), "ab");
 }
 
+TEST(Text, ShellWord) {
+  EXPECT_EQ(ShellWord("train.directory=/runs/a-1"), "train.directory=/runs/a-1");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("a b"), "'a b'");
+  EXPECT_EQ(ShellWord("it's $HOME"), "'it'\\''s $HOME'");
+}
+
 TEST(Text, OneLineHasNoBreaks) { EXPECT_EQ(OneLine("a\nb\r\nc\td"), "a b  c\td"); }
 
 TEST(Text, FittingLine) {

@@ -100,7 +100,10 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
        "error: syntra has no command \"checkpoints\"; did you mean \"inspect checkpoints\"?"},
       {"show x", "error: syntra has no command \"show\"; did you mean \"config show\"?"},
       {"config show train.steps=5",
-       "error: train.steps=5 is not a file; to set a field, write --set 'train.steps=5'"},
+       "error: train.steps=5 is not a file; to set a field, write --set train.steps=5\n"},
+      // What is to be written is quoted for the shell.
+      {"config show \"data.train=['a b']\"", "write --set 'data.train=['\\''a b'\\'']'\n"},
+      {"config show '--data.train=a b'", "configuration: --set 'data.train=a b'\n"},
       {"config show --set train.steps = 5", "error: \"=\" stands alone; write --set FIELD=VALUE"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},

@@ -104,8 +104,8 @@ TEST_F(Directories, WhatDoesNotMayChange) {
 // Its configuration names the old place, where another run would begin.
 TEST_F(Directories, AMovedRunContinuesWhereItIs) {
   Train("run", {"train.steps=3"});
-  std::filesystem::rename(Directory("run"), Directory("moved"));
-  const std::string moved = Directory("moved").string();
+  std::filesystem::rename(Directory("run"), Directory("moved run"));
+  const std::string moved = Directory("moved run").string();
   for (const char* command : {"pretrain", "prepare", "check"}) {
     const Arguments more = command == std::string("prepare")
                                ? Arguments{command, moved, "--set", "data.prepared="}
@@ -115,16 +115,17 @@ TEST_F(Directories, AMovedRunContinuesWhereItIs) {
     EXPECT_TRUE(refused.Says("the run in " + moved + " recorded train.directory " +
                              Directory("run").string() + ", which is not this directory"))
         << refused.err;
+    EXPECT_TRUE(refused.Says("add --set 'train.directory=" + moved + "'; to")) << refused.err;
     EXPECT_FALSE(Exists(Directory("run")));
   }
   const Outcome named =
       Run({"pretrain", moved, "--set", "train.steps=5", "--set", "train.directory=" + moved});
   EXPECT_EQ(named.code, 0) << named.err;
-  EXPECT_EQ(NewestStep("moved"), 5);
+  EXPECT_EQ(NewestStep("moved run"), 5);
   // Now it has recorded the new one, under any of its names.
-  std::filesystem::create_directory_symlink(Directory("moved"), Directory("link"));
+  std::filesystem::create_directory_symlink(Directory("moved run"), Directory("link"));
   EXPECT_EQ(Run({"pretrain", Directory("link").string(), "--set", "train.steps=7"}).code, 0);
-  EXPECT_EQ(NewestStep("moved"), 7);
+  EXPECT_EQ(NewestStep("moved run"), 7);
 }
 
 TEST_F(Directories, ADamagedCheckpointIsPassedOver) {
