@@ -90,6 +90,10 @@ const ModelFormat& FormatOf(const Path& input) {
            "{} is no model itself, but these in it are; name one of them: {}", input.string(),
            JoinFirst(inside, 4));
     }
+  } else if (const Path folder = std::filesystem::absolute(input).parent_path();
+             FindFormat(folder)) {
+    Fail(ExitCode::kCheckpoint, "{} is no model itself, but its directory is; name that: {}",
+         input.string(), folder.string());
   }
   Fail(ExitCode::kCheckpoint,
        "{} is no model: neither a checkpoint, nor a directory with some, nor one with config.json "

@@ -358,6 +358,13 @@ TEST_F(Converting, TheModelsInADirectoryAreNamed) {
       HasSubstr("is no model itself, but these in it are; name one of them: " + run.string()));
 }
 
+TEST_F(Converting, TheDirectoryOfAFileOfAModelIsNamed) {
+  const Path hub = Golden("t5_v1_0");
+  EXPECT_THAT(
+      Complaint(hub / "model.safetensors", kSyntraFormat, scratch_ / "out", ExitCode::kCheckpoint),
+      HasSubstr("is no model itself, but its directory is; name that: " + hub.string()));
+}
+
 // A process that still runs may be writing there.
 TEST_F(Converting, WhatAKilledConversionLeftIsRemoved) {
   const pid_t ended = fork();
