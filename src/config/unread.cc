@@ -23,7 +23,9 @@ using google::protobuf::Message;
 template <typename Owner>
 UnreadRule UnreadIn(std::string field, bool (*unread)(const Owner&), std::string why) {
   return {Owner::descriptor(), std::move(field),
-          [unread](const Message& owner) { return unread(static_cast<const Owner&>(owner)); },
+          [unread](const Message& owner, const Message&) {
+            return unread(static_cast<const Owner&>(owner));
+          },
           std::move(why)};
 }
 
@@ -75,6 +77,14 @@ bool HasNoTable(const AttentionConfig& attention) {
   *mixer.mutable_attention() = attention;
   mixer.mutable_attention()->set_index_by(AttentionConfig::SEGMENT_POSITION);
   return !MakeMixer(mixer)->traits().reads_positions;
+}
+
+// Of a LayerConfig in a StackConfig.
+bool SharesWithNone(const Message& owner, const Message& around) {
+  const auto& layer = static_cast<const LayerConfig&>(owner);
+  const auto& stack = static_cast<const StackConfig&>(around);
+  return layer.repeat() == 1 &&
+         std::ranges::count(stack.layers(), layer.weights(), &LayerConfig::weights) == 1;
 }
 
 bool HasNoWindow(const AttentionFreeConfig& config) { return config.window() == 0; }
@@ -134,19 +144,24 @@ bool Has(const Message& message, const std::string& path) {
          Has(reflection.GetMessage(message, field), path.substr(dot + 1));
 }
 
-// Calls visit(message, path) for the message and all that are set inside it.
+// Calls visit(message, around, path) for the message and all that are set inside it; `around` is
+// the message that it lies in.
 template <typename Visit>
-void VisitMessages(const Message& message, const std::string& path, const Visit& visit) {
-  visit(message, path);
+void VisitMessages(const Message& message, const Message& around, const std::string& path,
+                   const Visit& visit) {
+  visit(message, around, path);
   const auto& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
     if (!field->message_type()) continue;
     const std::string at = FieldPath(path, field->name());
-    if (!field->is_repeated()) VisitMessages(reflection.GetMessage(message, field), at, visit);
+    if (!field->is_repeated()) {
+      VisitMessages(reflection.GetMessage(message, field), message, at, visit);
+    }
     for (int i = 0; field->is_repeated() && i < reflection.FieldSize(message, field); ++i) {
-      VisitMessages(reflection.GetRepeatedMessage(message, field, i), ElementPath(at, i), visit);
+      VisitMessages(reflection.GetRepeatedMessage(message, field, i), message, ElementPath(at, i),
+                    visit);
     }
   }
 }
@@ -166,6 +181,8 @@ const std::vector<UnreadRule>& UnreadRules() {
       Unread("model.relative_bias", NoLayerAddsTheBias, "no mixer adds it"),
       Unread("model.dropout_noise", DropsNothing, "model.dropout is 0"),
       UnreadIn("index_by", HasNoTable, "no term has a table over positions"),
+      {LayerConfig::descriptor(), "weights", SharesWithNone,
+       "no other layer of the stack has them"},
       UnreadIn("max_length", HasNoWindow, window),
       UnreadIn("rank", HasNoWindow, window),
       Unread("data.objective", LearnsTasks, tasks),
@@ -205,13 +222,14 @@ std::vector<std::string> UnreadSettings(const Config& config) {
   Config said = config;
   RemoveDefaults(&said);
   std::vector<std::string> lines;
-  VisitMessages(said, "", [&](const Message& message, const std::string& path) {
+  const auto visit = [&](const Message& message, const Message& around, const std::string& path) {
     for (const UnreadRule& rule : UnreadRules()) {
       if (rule.owner != message.GetDescriptor() || !Has(message, rule.field)) continue;
-      if (!rule.unread(message)) continue;
+      if (!rule.unread(message, around)) continue;
       lines.push_back(fmt::format("{} has no effect: {}", FieldPath(path, rule.field), rule.why));
     }
-  });
+  };
+  VisitMessages(said, said, "", visit);
   return lines;
 }
 

@@ -17,8 +17,8 @@ namespace syntra {
 struct UnreadRule {
   const google::protobuf::Descriptor* owner;
   std::string field;  // a path below the owner; of a message, it is about all that is inside
-  // Takes a message of the owner's type, in a valid configuration.
-  std::function<bool(const google::protobuf::Message&)> unread;
+  // Takes a message of the owner's type, in a valid configuration, and the one that it lies in.
+  std::function<bool(const google::protobuf::Message&, const google::protobuf::Message&)> unread;
   std::string why;
 };
 

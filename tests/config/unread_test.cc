@@ -34,6 +34,9 @@ constexpr char kOwn[] =
     "model { encoder { layers { mixer { light_conv {} } feed_forward {} } } "
     "decoder { layers { mixer { light_conv {} } feed_forward {} } } }";
 constexpr char kOwnDecoder[] = "model { decoder { layers { mixer { light_conv {} } } } }";
+constexpr char kUnshared[] = "model { encoder { layers {} layers {} } }";
+constexpr char kSharedWithFirst[] = "model { encoder { layers { weights: 'a' } layers {} } }";
+constexpr char kSharedInGroup[] = "model { encoder { layers {} layers { repeat: 2 } } }";
 constexpr char kSimple[] =
     "model { encoder { layers {} layers { mixer { attention_free { window: 0 } } } } } "
     "data { pack: false }";
@@ -48,6 +51,8 @@ const UnreadCase kUnreadCases[] = {
     {"model.dropout_noise", "PER_ELEMENT", "", "model { dropout: 0.1 }"},
     {"model.mixer.attention.index_by", "SEGMENT_POSITION", "",
      "model { mixer { attention { term { dense {} } } } }"},
+    {"model.encoder.layers[1].weights", "'a'", kUnshared, kSharedWithFirst},
+    {"model.encoder.layers[1].weights", "'a'", kUnshared, kSharedInGroup},
     {"model.encoder.layers[1].mixer.attention_free.max_length", "600", kSimple, kLocal},
     {"model.encoder.layers[1].mixer.attention_free.rank", "8", kSimple, kLocal},
     {"data.objective", "MASKED_LM", kTask, "model { architecture: ENCODER_MASKED_LM }"},
