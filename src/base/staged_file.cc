@@ -78,6 +78,17 @@ void StagedFile::PutInPlace() {
   temporary_.clear();
 }
 
+void StagedFile::PutInPlaceUnsynced() {
+  file_.Close();
+  std::error_code code;
+  std::filesystem::rename(temporary_, file_.path(), code);
+  if (code) {
+    Fail(ExitCode::kResources, "cannot replace {}: {}", file_.path().string(),
+         SystemErrorText(code.value()));
+  }
+  temporary_.clear();
+}
+
 void RemoveTemporariesIn(const Path& directory, std::chrono::seconds age) {
   RemoveTemporaries(directory, {}, age);
 }

@@ -27,6 +27,9 @@ class StagedFile {
   void Write(std::span<const std::byte> bytes);
   void Finish();  // complete and synced
   void PutInPlace();
+  // Both, without syncing, which may wait long for a busy disk: for what is of no use after a crash
+  // of the machine. Readers find the old or the new content.
+  void PutInPlaceUnsynced();
 
  private:
   Path temporary_;  // empty: it is in place, or moved from

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 #include "run/metrics_log.h"
 
@@ -84,7 +85,10 @@ std::string PrometheusFile::Text() const {
 void PrometheusFile::Write() {
   due_ = seconds_() + kSeconds;
   try {
-    ReplaceFileDurably(path_, Text());
+    const std::string text = Text();
+    StagedFile file(path_);
+    file.Write(std::as_bytes(std::span(text)));
+    file.PutInPlaceUnsynced();
     warned_ = false;
   } catch (const Error& error) {
     if (!warned_) Log().warn("{}; training goes on without it", error.what());

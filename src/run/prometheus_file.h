@@ -35,8 +35,8 @@ class PrometheusFile {
   void Set(const NamedValues& values);
   void Count(const std::string& event, int64_t times = 1) { events_[event] += times; }
 
-  // Replaces the file in one step: readers see the old or the new one, never a part. The first
-  // problem is a warning, and none stops training.
+  // Replaces the file in one step: readers see the old or the new one, never a part. Training does
+  // not wait until it is on the disk. The first problem is a warning, and none stops training.
   void Write();
   // As Write, if the last time is kSeconds ago.
   void WriteIfDue();
