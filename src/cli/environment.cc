@@ -15,8 +15,8 @@ std::span<const EnvironmentVariable> EnvironmentVariables() {
   static constexpr EnvironmentVariable kVariables[] = {
       {"OMP_NUM_THREADS", "most threads of a process, if train.threads is not set"},
       {"OMP_WAIT_POLICY",
-       "passive: threads sleep instead of spinning while they wait for each other; much faster "
-       "if other programs use the same cores, slower otherwise"},
+       "passive: threads always sleep instead of spinning while they wait for each other, slower "
+       "on cores of their own; otherwise only while other work uses their cores"},
       {"SYNTRA_BINDING", "none: ranks are not bound to cores of their own", "none"},
       {"SYNTRA_WATCHDOG",
        "limits of phases that take longer than the watchdog allows, in seconds, such as "
