@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention/grad.h"
 
+#include "kernels/cuda/attention/decode_step.h"
 #include "kernels/cuda/attention/factors_grad_hopper.h"
 #include "kernels/cuda/attention/one_pass_grad_hopper.h"
 #include "kernels/cuda/attention/score_starts.h"
@@ -74,6 +75,8 @@ struct KernelsOfCall {
   int64_t parts;
 
   static KernelsOfCall For(const Dimensions& z, std::span<const TensorType> inputs) {
+    // The forward pass of a single query does not round the table; kernels for Hopper would.
+    if (IsDecodeStep(z) && HasStarts(inputs)) return {BackwardKernels::kAnyGpu, 0};
     const KernelsOfCall on_hopper[] = {
         {BackwardKernels::kOnePassOnHopper, OnePassPartsOnHopper(z, inputs)},
         {BackwardKernels::kTwoPassesOnHopper, TwoPassPartsOnHopper(z, inputs)},
