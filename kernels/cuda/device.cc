@@ -275,9 +275,12 @@ void CudaFailed(cudaError_t status, const char* call) {
       return fail("; update the NVIDIA driver, or build with -DCMAKE_CUDA_ARCHITECTURES=native");
     case cudaErrorDevicesUnavailable:
       return fail("; another process uses the GPU alone (nvidia-smi shows its compute mode)");
+    case cudaErrorHardwareStackError:
     case cudaErrorIllegalAddress:
     case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidPc:
     case cudaErrorInvalidResourceHandle:
     case cudaErrorInvalidValue:
     case cudaErrorLaunchFailure:

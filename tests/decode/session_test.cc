@@ -132,7 +132,8 @@ TEST_P(Session, ReadsNothingThatOthersLeftInTheCaches) {
     DecodeSession session(model, ShapeOf(batch), NextTokens::kBest, &caches);
     const auto never = [](auto, auto, int32_t) { return false; };
     const Hypotheses fresh = Greedy(session, batch, never);
-    std::fill_n(caches.data(), caches.size(), std::byte{0xFF});  // NaN
+    const std::vector<std::byte> not_a_number(caches.size(), std::byte{0xFF});
+    model.backend.device().CopyIn(caches.data(), not_a_number.data(), not_a_number.size());
     EXPECT_EQ(Greedy(session, batch, never), fresh);
   }
 }
