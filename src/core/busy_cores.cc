@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <semaphore>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,11 @@ namespace {
 
 // libgomp counts the processors when it is loaded, before the ranks of a machine share them.
 const int kProcessors = ProcessorCount();
+
+// The threads of an idle team with which libgomp has one more than there are processors. It does
+// not count the first of them.
+int IdleThreads() { return std::max(kProcessors - ThreadCount() + 2, 2); }
+
 // A thread costs little, but a machine may limit their number.
 constexpr int kMostIdle = 64;
 
@@ -29,8 +35,16 @@ constexpr int kMostIdle = 64;
 // sleep anyway.
 class IdleTeam {
  public:
-  IdleTeam()
-      : thread_([this, threads = std::max(kProcessors - ThreadCount() + 2, 2)] { Run(threads); }) {}
+  static std::unique_ptr<IdleTeam> MakeIfPossible() {
+    const int threads = IdleThreads();
+    if (threads > kMostIdle) return nullptr;
+    try {
+      return std::make_unique<IdleTeam>(threads);
+    } catch (const std::system_error&) {
+      return nullptr;
+    }
+  }
+  explicit IdleTeam(int threads) : thread_([this, threads] { Run(threads); }) {}
   ~IdleTeam() {
     end_.release();
     thread_.join();
@@ -38,12 +52,10 @@ class IdleTeam {
 
  private:
   void Run(int threads) {
-    if (threads <= kMostIdle) {
-      SetThreadCount(threads);
-      // Without any work, the compiler would leave out the team.
+    SetThreadCount(threads);
+    // Without any work, the compiler would leave out the team.
 #pragma omp parallel
-      threads_.fetch_add(1, std::memory_order_relaxed);
-    }
+    threads_.fetch_add(1, std::memory_order_relaxed);
     end_.acquire();
   }
 
@@ -88,17 +100,23 @@ std::optional<BusyCores::Waited> BusyCores::LongestSinceLast() {
 std::optional<std::string> BusyCores::Look() {
   const std::optional<Waited> waited = LongestSinceLast();
   if (!waited) return std::nullopt;
-  if (waited->share <= kFreeShare) idle_.reset();
-  if (busy() || waited->share < kBusyShare) return std::nullopt;
-  idle_ = std::make_unique<IdleTeam>();
+  if (waited->share <= kFreeShare) {
+    busy_ = false;
+    idle_.reset();
+  }
+  if (busy_ || waited->share < kBusyShare) return std::nullopt;
+  busy_ = true;
+  idle_ = IdleTeam::MakeIfPossible();
   const double now = seconds_();
   if (now < silent_until_) return std::nullopt;
   silent_until_ = now + kSilentSeconds;
   return fmt::format(
       "other work uses the cores of this process: one of its threads had none for {:.0f} % of the "
-      "last {:.0f} s. Its threads now sleep while they wait for each other, until the cores are "
-      "free again",
-      100 * waited->share, waited->seconds);
+      "last {:.0f} s. {}",
+      100 * waited->share, waited->seconds,
+      idle_
+          ? "Its threads now sleep while they wait for each other, until the cores are free again"
+          : "With OMP_WAIT_POLICY=passive its threads would sleep while they wait for each other");
 }
 
 void LookWhetherCoresAreBusy() {

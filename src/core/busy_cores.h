@@ -38,8 +38,7 @@ class BusyCores {
   // Returns a warning when the cores have become busy, unless the last one is younger than
   // kSilentSeconds.
   std::optional<std::string> Look();
-  // Whether threads sleep while they wait.
-  bool busy() const { return idle_ != nullptr; }
+  bool busy() const { return busy_; }
 
  private:
   struct Waited {
@@ -54,7 +53,8 @@ class BusyCores {
   std::optional<double> last_look_;
   std::vector<double> last_waits_;
   double silent_until_ = 0;
-  std::unique_ptr<IdleTeam> idle_;
+  bool busy_ = false;
+  std::unique_ptr<IdleTeam> idle_;  // exists while threads are to sleep
 };
 
 // To be called after each step or batch of a long computation, by the thread that runs its teams.
