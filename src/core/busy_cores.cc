@@ -72,7 +72,7 @@ std::vector<double> BusyCores::SecondsWithoutCore() {
     const std::vector<std::string> fields = Split(KernelFile("/proc/thread-self/schedstat"), ' ');
     int64_t nanoseconds = 0;
     if (fields.size() < 2 || !ParseInt64(fields[1], &nanoseconds)) known = false;
-    std::fill(&seconds[begin], &seconds[end - 1] + 1, 1e-9 * static_cast<double>(nanoseconds));
+    for (int64_t i = begin; i < end; ++i) seconds[i] = 1e-9 * static_cast<double>(nanoseconds);
   });
   if (!known) seconds.clear();
   return seconds;
