@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/peak.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -81,11 +79,7 @@ std::vector<Loop> LoopsFor(DType type) {
   return loops;
 }
 
-double ThreadSeconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+double ThreadSeconds() { return SecondsOf(CLOCK_THREAD_CPUTIME_ID); }
 
 // FLOP per second of processor time of the calling thread.
 double RateOfThread(const Loop& loop, double seconds) {

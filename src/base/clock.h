@@ -25,6 +25,14 @@ inline int64_t MonotonicNanoseconds() {
   return int64_t{1000000000} * now.tv_sec + now.tv_nsec;
 }
 
+// What a clock of the system says, in seconds: CLOCK_THREAD_CPUTIME_ID is the processor time that
+// this thread has used, CLOCK_PROCESS_CPUTIME_ID that of all threads.
+inline double SecondsOf(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 // Seconds since 1970.
 inline double UnixSeconds() {
   return std::chrono::duration<double>(WallClock::now().time_since_epoch()).count();

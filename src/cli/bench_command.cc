@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra bench: times whole training steps on random tokens, then one op by op.
-#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +9,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "base/json.h"
 #include "base/median.h"
@@ -34,12 +34,8 @@ double SecondsSinceProcessStart() {
   // The fields after the name begin with the third; the start is the 22nd.
   const std::vector<std::string> fields = Split(line.substr(name_end + 2), ' ');
   int64_t ticks = 0;
-  timespec now;
-  if (fields.size() < 20 || !ParseInt64(fields[19], &ticks) ||
-      clock_gettime(CLOCK_BOOTTIME, &now) != 0) {
-    return 0;
-  }
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+  if (fields.size() < 20 || !ParseInt64(fields[19], &ticks)) return 0;
+  return SecondsOf(CLOCK_BOOTTIME) -
          static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 

@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/attention_call.h"
@@ -28,12 +27,7 @@ namespace {
 
 // Seconds. With a single thread, CPU time: other processes disturb it less.
 double Now() {
-  if (ThreadCount() == 1) {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return ThreadCount() == 1 ? SecondsOf(CLOCK_THREAD_CPUTIME_ID) : MonotonicSeconds();
 }
 
 // The shortest of many runs: what is left when nobody else runs.

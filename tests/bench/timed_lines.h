@@ -25,11 +25,7 @@ inline void PrintLine(const Json& json) {
 }
 
 // Processor time of all threads of this process, in seconds.
-inline double ProcessorSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+inline double ProcessorSeconds() { return SecondsOf(CLOCK_PROCESS_CPUTIME_ID); }
 
 // Calls `body` for each line of standard input, and prints how long it took.
 inline void TimeEachLine(const std::function<void()>& body) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -79,18 +78,13 @@ TEST(BusyCores, KernelsThatDoNotCountAreNoReasonToWarn) {
 
 // Processor time of this thread while it waits ten times 20 ms for another one of its team.
 double SecondsSpun() {
-  const auto used = [] {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  };
-  const double before = used();
+  const double before = SecondsOf(CLOCK_THREAD_CPUTIME_ID);
   for (int i = 0; i < 10; ++i) {
     ParallelFor(2, 1, [](int64_t begin, int64_t) {
       if (begin == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     });
   }
-  return used() - before;
+  return SecondsOf(CLOCK_THREAD_CPUTIME_ID) - before;
 }
 
 // Ends this process with code 0 if threads sleep while the cores are busy, and spin otherwise.
