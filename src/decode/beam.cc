@@ -6,7 +6,8 @@
 // Each step looks at the 2 * size best continuations of an input's beginnings (hypotheses). Those
 // that end go to the finished outputs, of which the best `size` are kept; the best `size` others
 // are continued. An input is done when its most probable beginning can no longer reach, even at the
-// longest length, the score of the worst finished output that is wanted.
+// longest length, the score of the worst finished output that is wanted; with early_stopping also
+// when `size` outputs have ended.
 //
 // Differences from T5: T5 waits for one finished output, and until no beginning can reach the worst
 // of the outputs that it keeps; here a search waits for as many outputs as are wanted, and for
@@ -62,7 +63,10 @@ double ScoreOf(double log_probability, int64_t length, double alpha) {
 class Beam final : public Strategy {
  public:
   explicit Beam(const DecodingConfig& config)
-      : size_(config.beam().size()), alpha_(config.beam().alpha()), outputs_(config.outputs()) {}
+      : size_(config.beam().size()),
+        alpha_(config.beam().alpha()),
+        early_stopping_(config.beam().early_stopping()),
+        outputs_(config.outputs()) {}
 
   int64_t rows_per_input() const override { return size_; }
 
@@ -175,11 +179,16 @@ class Beam final : public Strategy {
     search.alive = std::move(alive);
     std::ranges::stable_sort(search.finished, std::greater<>(), &Hypothesis::score);
     if (search.finished.size() > static_cast<size_t>(size_)) search.finished.resize(size_);
+    search.done = IsDone(step, search);
+  }
+
+  bool IsDone(const Step& step, const Search& search) const {
+    if (search.alive.empty()) return true;
+    if (early_stopping_ && search.finished.size() == static_cast<size_t>(size_)) return true;
     const auto wanted = static_cast<size_t>(outputs_);
-    search.done =
-        search.alive.empty() || (search.finished.size() >= wanted &&
-                                 search.finished[wanted - 1].score >
-                                     Score(search.alive.front().log_probability, step.max_length));
+    return search.finished.size() >= wanted &&
+           search.finished[wanted - 1].score >
+               Score(search.alive.front().log_probability, step.max_length);
   }
 
   // Where fewer have finished than are wanted, the most probable beginnings follow them.
@@ -197,6 +206,7 @@ class Beam final : public Strategy {
 
   int64_t size_;
   double alpha_;
+  bool early_stopping_;
   int64_t outputs_;
 };
 

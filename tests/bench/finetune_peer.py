@@ -67,6 +67,7 @@ class Evaluation:
         task = json.loads(options.examples.read_text(encoding="utf-8"))
         self.longest: int = task["longest"]
         self.beams: int = options.beams
+        self.early_stopping: bool = options.early_stopping
         self.model = load(options).eval()
         inputs: list[list[int]] = task["inputs"]
         order = list(range(len(inputs)))
@@ -86,6 +87,7 @@ class Evaluation:
                 max_new_tokens=self.longest,
                 do_sample=False,
                 num_beams=self.beams,
+                early_stopping=self.early_stopping,
             )
             for index, row in zip(chunk, generated[:, 1:].tolist(), strict=True):
                 self.outputs[index] = row[: row.index(end)] if end in row else row
@@ -216,6 +218,7 @@ def main() -> None:
     command = commands.add_parser("evaluate")
     command.add_argument("--batch", type=int, required=True)
     command.add_argument("--beams", type=int, default=1, help="1: greedy decoding")
+    command.add_argument("--early-stopping", action="store_true", help="once as many outputs as beams have ended")
     command.add_argument("--in-order", action="store_true", help="do not sort by length")
     command.set_defaults(run=evaluate)
     command = commands.add_parser("train")

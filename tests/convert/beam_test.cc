@@ -18,7 +18,7 @@ TEST(Beams, AreThoseOfT5sRuleOverTransformersLogits) {
     total.ranked_alike += count.ranked_alike;
     total.as_transformers += count.as_transformers;
   }
-  EXPECT_EQ(total.searches, 768);
+  EXPECT_EQ(total.searches, 960);
   // In the other 25 of 192 an output ends among the second half of the candidates, where
   // transformers does not look.
   EXPECT_EQ(total.ranked_alike, 192);

@@ -14,6 +14,7 @@ inline std::vector<Hypotheses> BeamsOf(Running& running, const Json& asked, cons
   DecodingConfig config;
   config.mutable_beam()->set_size(setting.at("size"));
   config.mutable_beam()->set_alpha(setting.at("alpha"));
+  config.mutable_beam()->set_early_stopping(setting.at("early_stopping"));
   config.set_outputs(setting.at("outputs"));
   const auto strategy = MakeStrategy(config);
   const Json& inputs = asked.at("inputs");

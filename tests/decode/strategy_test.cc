@@ -99,7 +99,7 @@ class FiveTokens : public testing::Test {
     return all;
   }
 
-  Hypotheses BeamByT5(int64_t input, size_t size, double alpha);
+  Hypotheses BeamByT5(int64_t input, size_t size, double alpha, bool early_stopping);
 
   DecodingTrial trial_;
   TrialBatch batch_;
@@ -172,8 +172,9 @@ TEST_F(FiveTokens, EndsDoNotTakeThePlacesOfBeginnings) {
   }
 }
 
-// The steps of mesh_tensorflow/beam_search.py, with its arrays of fixed size.
-Hypotheses FiveTokens::BeamByT5(int64_t input, size_t size, double alpha) {
+// The steps of mesh_tensorflow/beam_search.py, with its arrays of fixed size. It has no
+// early_stopping.
+Hypotheses FiveTokens::BeamByT5(int64_t input, size_t size, double alpha, bool early_stopping) {
   constexpr double kNever = -1e9;
   struct Sequence {
     Ids ids;
@@ -191,6 +192,7 @@ Hypotheses FiveTokens::BeamByT5(int64_t input, size_t size, double alpha) {
       any |= sequence.finished;
     }
     if (any && lowest > alive[0].log_probability / Penalty(kMaxLength, alpha)) break;
+    if (early_stopping && std::ranges::all_of(finished, &Sequence::finished)) break;
     std::vector<Sequence> grown;
     for (const Sequence& sequence : alive) {
       for (int32_t id = 0; id < kVocabulary; ++id) {
@@ -221,18 +223,28 @@ Hypotheses FiveTokens::BeamByT5(int64_t input, size_t size, double alpha) {
 
 TEST_F(FiveTokens, NarrowBeamsGoAsT5s) {
   std::set<Ids> distinct;
+  int stopped_too_early = 0;
   for (const int size : {2, 3, 4}) {
     for (const double alpha : {0.0, 0.6, 1.5, 8.0}) {
-      const auto outputs =
-          Decode(DecodingOf(fmt::format("beam {{ size: {} alpha: {} }}", size, alpha)));
-      for (int64_t input = 0; input < kInputs; ++input) {
-        ExpectSame(outputs[input], BeamByT5(input, size, alpha),
-                   fmt::format("input {}, size {}, alpha {}", input, size, alpha));
-        distinct.insert(outputs[input][0].ids);
+      std::vector<Hypotheses> patient;
+      for (const bool early_stopping : {false, true}) {
+        const auto outputs = Decode(DecodingOf(fmt::format(
+            "beam {{ size: {} alpha: {} early_stopping: {} }}", size, alpha, early_stopping)));
+        for (int64_t input = 0; input < kInputs; ++input) {
+          ExpectSame(outputs[input], BeamByT5(input, size, alpha, early_stopping),
+                     fmt::format("input {}, size {}, alpha {}, early_stopping {}", input, size,
+                                 alpha, early_stopping));
+          distinct.insert(outputs[input][0].ids);
+          if (!early_stopping) continue;
+          EXPECT_LE(outputs[input][0].score, patient[input][0].score);
+          stopped_too_early += outputs[input][0].score < patient[input][0].score;
+        }
+        patient = outputs;
       }
     }
   }
   EXPECT_GT(distinct.size(), 3u) << "the outputs hardly depend on anything";
+  EXPECT_GT(stopped_too_early, 0) << "early_stopping makes no difference";
 }
 
 TEST_F(FiveTokens, ABeamOfOneIsGreedy) {

@@ -18,7 +18,7 @@ from fixture import output_directory
 
 HERE = Path(__file__).resolve().parent
 ENDS = {"t5_v1_0": (8, 54), "flan_t5": (18, 33)}
-SIZES, ALPHAS = (2, 3, 4, 8), (0.0, 0.6, 1.0, 2.0)
+SIZES, ALPHAS, EARLY_ALPHA = (2, 3, 4, 8), (0.0, 0.6, 1.0, 2.0), 2.0
 INPUTS, LONGEST_INPUT, WORDS, EOS = 12, 15, (3, 67), 1
 LONGEST = 10
 
@@ -30,7 +30,9 @@ def asked() -> list[dict[str, object]]:
         for end_id in ends:
             inputs = [[generator.randrange(*WORDS) for _ in range(1 + 7 * i % (LONGEST_INPUT - 1))] + [EOS]
                       for i in range(INPUTS)]
-            settings = [{"size": size, "alpha": alpha, "outputs": size // 2} for size in SIZES for alpha in ALPHAS]
+            rules = [(alpha, False) for alpha in ALPHAS] + [(EARLY_ALPHA, True)]
+            settings = [{"size": size, "alpha": alpha, "outputs": size // 2, "early_stopping": early_stopping}
+                        for size in SIZES for alpha, early_stopping in rules]
             models.append({"model": str(HERE / name), "end_id": end_id, "longest": LONGEST, "inputs": inputs,
                            "settings": settings})
     return models

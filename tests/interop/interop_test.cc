@@ -133,7 +133,10 @@ TEST_F(Interop, BeamsOfAnExportedT5AreThoseOfTransformers) {
   const std::vector<std::string> versions = {"v1.0", "v1.1"};
   Json settings = Json::array(), asked = Json::array();
   for (const double alpha : {0.0, 0.6, 2.0}) {
-    settings.push_back({{"size", 4}, {"alpha", alpha}, {"outputs", 2}});
+    for (const bool early_stopping : {false, true}) {
+      settings.push_back(
+          {{"size", 4}, {"alpha", alpha}, {"outputs", 2}, {"early_stopping", early_stopping}});
+    }
   }
   for (const std::string& version : versions) {
     const Path exported = scratch_ / (version + "-exported");

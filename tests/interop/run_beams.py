@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """INPUT OUTPUT: beam search by transformers and by T5's rule, over the logits of a T5 that transformers runs.
 
-INPUT is a JSON file with a list of models, each with inputs, end_id, longest, and settings (size, alpha, outputs);
-to OUTPUT go, for each setting and input, the outputs by T5's rule and, where the two rules rank alike, by transformers.
+INPUT is a JSON file with a list of models, each with inputs, end_id, longest, and settings (size, alpha, outputs,
+early_stopping); to OUTPUT go, for each setting and input, the outputs by T5's rule and, where the two rules rank alike, by transformers.
 
 The rules differ in three things; all else is one search, written out here:
 
@@ -56,11 +56,13 @@ class Rule:
     done: Callable[[list[Output], float, int], bool]
 
 
-def t5_rule(size: int, alpha: float, outputs: int, longest: int) -> Rule:
+def t5_rule(size: int, alpha: float, outputs: int, early_stopping: bool, longest: int) -> Rule:
     def penalty(length: int) -> float:
         return float(((5 + length) / 6) ** alpha)
 
     def done(finished: list[Output], alive: float, length: int) -> bool:
+        if early_stopping and len(finished) >= size:
+            return True
         return len(finished) >= outputs and finished[-1].score > alive / penalty(longest)
 
     return Rule(size, longest, penalty, 2 * size, False, outputs, done)
@@ -162,10 +164,11 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
                     if length_penalty == 0 and early_stopping == "never":
                         generated[size] = theirs
         for setting in asked["settings"]:
-            rule = t5_rule(setting["size"], setting["alpha"], setting["outputs"], longest)
+            rule = t5_rule(**setting, longest=longest)
             answer = {"t5": [[list(output.ids), round(output.log_probability, 6), round(output.score, 6)]
                              for output in search(following, end_id, rule)[:setting["outputs"]]]}
-            if setting["alpha"] == 0:  # without a penalty the two scores are one
+            # Without a penalty the two scores are one, and neither rule stops before the best output is found.
+            if setting["alpha"] == 0 and not setting["early_stopping"]:
                 best = generated[setting["size"]][0]
                 answer["transformers"] = [list(best.ids), round(best.score, 6)]
             answers.append(answer)
