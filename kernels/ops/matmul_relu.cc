@@ -22,12 +22,19 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
-  GetOp("matmul").reference(call, inputs, outputs);
-  for (size_t i = 0; i < outputs[0].numbers.size(); ++i) {
-    double& y = outputs[0].numbers[i];
-    y = scalar::Relu::Value(y);
-    if (y == 0.0 || !outputs[1].present()) continue;
-    const auto [word, bit] = MaskBitOf(static_cast<int64_t>(i), outputs[0].dim(-1));
+  ReferenceTensor y = outputs[0];
+  std::vector<double> passing;  // y where only its mask is needed
+  if (!y.present()) {
+    y.type.shape = inputs[0].type.shape.With(-1, inputs[1].dim(-1));
+    passing.resize(y.type.shape.size());
+    y.numbers = passing;
+  }
+  GetOp("matmul").reference(call, inputs, std::span(&y, 1));
+  for (size_t i = 0; i < y.numbers.size(); ++i) {
+    double& value = y.numbers[i];
+    value = scalar::Relu::Value(value);
+    if (value == 0.0 || !outputs[1].present()) continue;
+    const auto [word, bit] = MaskBitOf(static_cast<int64_t>(i), y.dim(-1));
     outputs[1].integers[word] |= static_cast<int32_t>(bit);
   }
 }

@@ -10,16 +10,18 @@
 namespace syntra {
 namespace {
 
-Value Product(Sketch& s, const char* op, const std::string& name, Value x, int64_t out, DType to) {
+Value Product(Sketch& s, const char* op, const std::string& name, Value x, int64_t out, DType to,
+              bool trainable = true) {
   return s.builder.Record(
       op, {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string(NameOf(to))}},
-      {x, s.Parameter(name, {s.builder.TypeOf(x).shape[-1], out})})[0];
+      {x, s.Parameter(name, {s.builder.TypeOf(x).shape[-1], out}, trainable)})[0];
 }
 
 struct MaskedNetwork {
   bool fused = true;       // the ReLU is that of matmul_relu
   bool recompute = false;  // the hidden values are not kept
   int readers = 1;         // of the hidden values
+  bool frozen = false;     // the weights that their reader multiplies them with
   DType type = DType::kF32;
   int64_t width = 128;  // of the hidden values; masks of others are not the library's on GPUs
 };
@@ -34,7 +36,7 @@ Sketch RecordMasked(const MaskedNetwork& network) {
     } else {
       hidden = s.Relu(Product(s, "matmul", "in", s.X(), network.width, network.type));
     }
-    y = Product(s, "matmul", "out", hidden, kWidth, DType::kF32);
+    y = Product(s, "matmul", "out", hidden, kWidth, DType::kF32, !network.frozen);
     if (network.readers == 1) return;
     y = s.One("add", {}, {y, Product(s, "matmul", "other", hidden, kWidth, DType::kF32)});
   });
@@ -89,6 +91,19 @@ TEST(ReluMasks, AreComputedAgainWithWhatIsNotKept) {
     EXPECT_EQ(instruction.call.outputs[1].present(), again);
   }
   EXPECT_EQ(Calls(program, "matmul_relu"), 2);
+}
+
+// Without a gradient of the weights that multiply them, nothing reads the hidden values again.
+TEST(ReluMasks, AreComputedWithoutTheValues) {
+  ExpectTheComposition({.recompute = true, .frozen = true});
+  const Program program =
+      std::move(RecordMasked({.recompute = true, .frozen = true}).builder).Build();
+  const auto again = std::ranges::find_if(
+      program.instructions.begin() + static_cast<std::ptrdiff_t>(program.backward_begin),
+      program.instructions.end(),
+      [](const Instruction& each) { return each.op->name == "matmul_relu"; });
+  ASSERT_NE(again, program.instructions.end());
+  EXPECT_FALSE(again->call.outputs[0].present());
 }
 
 TEST(ReluMasks, AreAppliedOnce) {
