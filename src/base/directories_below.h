@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is meant where somebody names a directory of runs instead of a run.
+// Finds directories of a kind below another one, for errors that say what a user may have meant who
+// named a directory of runs instead of a run.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file-system seam: every read, write, sync and rename of the program goes through here, so
-// errors always name the path and the reason. Failures throw Error(kResources) unless said
-// otherwise.
+// Access to files. Every read, write, sync and rename of the program goes through here, so errors
+// always name the path and the reason. Failures throw Error(kResources) unless said otherwise.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 
 namespace syntra {
 
-// Why a path that a user wrote cannot be meant: it begins with "~". Only shells replace that by the
-// home directory, and only at the start of a word. "" if the path does not begin so.
+// Why a path that a user wrote is refused: it begins with "~", which only shells replace by the
+// home directory, and only at the start of a word. "" if the path does not begin with it.
 std::string HomeFault(const std::string& path);
 
 }  // namespace syntra

@@ -31,8 +31,8 @@ bool Alive(pid_t process);
 // The process whose id is `text`; nothing if that is no id.
 std::optional<pid_t> ParseProcessId(std::string_view text);
 
-// Whether nobody goes on with what `process` was making: it has ended, or is this process, which
-// makes one such thing at a time.
+// Whether an unfinished file that names `process` as its writer will never be finished: the process
+// has ended, or it is this one, which writes one such file at a time and is not doing so now.
 bool Abandoned(pid_t process);
 
 }  // namespace syntra

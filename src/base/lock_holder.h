@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a locked file says of the process that holds its lock, for people who wait for it.
+// The text in a locked file that names the process that holds the lock, for people who wait for it.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds sizes so that few different ones occur.
+// Rounds sizes up so that only four different ones remain between a power of two and the next.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owned memory: pages of the host's, or what a device handed out.
+// Owned memory: of the host, or of a device.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ class Buffer {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // Zero-initialised. Large buffers are asked to be paged in at once. Throws Error(kResources)
-  // naming `purpose` and the size when memory cannot be had.
+  // Zero-initialised. The pages of a large buffer are allocated at once, by all threads. Throws
+  // Error(kResources) naming `purpose` and the size when memory cannot be had.
   Buffer(size_t bytes, const char* purpose);
 
   // Takes over memory that `release` gives back.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types. Training computes in kF32 or kBF16; kF64 is the reference backend's truth; kI32
+// Element types. Training computes in kF32 or kBF16; the reference backend computes in kF64; kI32
 // holds token ids, segment ids and random keys; kNone marks an operand that is absent.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random vectors at right angles.
+// Orthogonal random vectors, for the random features of Performer.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
   // The elements from one row (of the last axis) to the next, if the tensor is columns of a wider
-  // matrix. 0: rows follow each other. Only operands of bound calls are such columns
+  // matrix. 0: the tensor is contiguous. Only operands of bound calls are such columns
   // (Op::takes_columns).
   int64_t pitch = 0;
 
@@ -53,7 +53,7 @@ struct TensorView {
   TensorType type;
   Device* device = &Host();
 
-  // All elements, which must follow each other.
+  // All elements, which must be contiguous.
   template <typename T>
   std::span<T> As() const;
 };

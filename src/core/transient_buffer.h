@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for what lasts no longer than its user's turn, as large as the largest user needs: the
-// transient values of executables that run one after another, the caches of decoding sessions.
+// Memory shared by several users of which one runs at a time, as large as the largest of them
+// needs: for the transient values of executables that run one after another, and for the caches of
+// decoding sessions.
 #pragma once
 
 #include "core/device.h"
