@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epochs 0, 1, ... one after the other, without end: finds what is at any place. For that the sizes
-// of all earlier epochs must be known. So the first look at a far place makes these epochs, unless
-// the place is near a start that was given.
+// The items of epochs 0, 1, ... as one endless sequence: finds the item at any place. For that the
+// sizes of all earlier epochs must be known. So the first access to a distant place makes all
+// epochs before it, unless it lies after a known start (CountFrom).
 #pragma once
 
 #include <algorithm>

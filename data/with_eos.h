@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as inputs and targets: their ids and EOS, which has room even if ids are left out for it
-// (Raffel et al. 2020, section 2.4; append_eos_after_trim of their code).
+// The ids of a text followed by EOS, as inputs or targets. If they do not fit, ids are cut so that
+// EOS has room (Raffel et al. 2020, section 2.4; append_eos_after_trim of their code).
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@ namespace syntra {
 
 class Tokenizer;
 
-// The tokens that `ids` ids and EOS become in `room` tokens.
+// How many tokens `ids` ids and EOS take, in `room` tokens at most.
 inline int64_t LengthWithEos(int64_t ids, int64_t room) { return std::min(ids + 1, room); }
 
-// Whether some of the ids are left out there.
+// Whether some of the ids are then cut.
 inline bool IsCutForEos(int64_t ids, int64_t room) { return ids + 1 > room; }
 
-// Writes the first of `ids` and EOS to `slots`, which have LengthWithEos.
+// Writes as many of `ids` as fit, and EOS, to `slots`, which have LengthWithEos.
 void CopyWithEos(std::span<const int32_t> ids, int32_t eos, std::span<int32_t> slots);
 
-// The tokens of a text in `room` tokens. `cut`: whether some of its ids are left out.
+// The ids of a text and EOS, in `room` tokens at most. `cut`: whether some of its ids are cut.
 std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t room,
                                 bool* cut = nullptr);
 

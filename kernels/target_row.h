@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of an output matrix that stands for a target.
+// The row of the output layer's matrix that computes the logit of a target.
 #pragma once
 
 #include <cstdint>
