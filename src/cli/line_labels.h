@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `generate` with a model that tells classes, or that ranks a task's labels: the label of each
+// `generate` with a classifier, or with rank classification of a task's labels: the label of each
 // line.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configurations of runs: on corpora files and --set alone, of finetuning these over the model
-// that it starts from.
+// Loads the configurations of runs: of pretraining from files and --set, of finetuning also from
+// the model that the run starts from.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches and models whose sizes could not be counted.
+// Refuses batches and models that are too large for any machine, so that all sizes fit into 64
+// bits.
 #pragma once
 
 #include "base/field_report.h"

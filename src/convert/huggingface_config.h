@@ -18,9 +18,9 @@ struct HuggingFaceConfig {
   std::vector<std::string> unknown;  // fields that are not known here, printable
 };
 
-// Throws Error(kCheckpoint), naming the field, for what is not a T5 or what this program has no
-// equal of: another activation, another padding id and so on. Fields that are known not to bear on
-// the model's values are passed over.
+// Throws Error(kCheckpoint), naming the field, for what is not a T5 or has no equivalent in this
+// program: another activation, another padding id and so on. Fields that are known not to affect
+// the model's values are ignored.
 HuggingFaceConfig ParseHuggingFaceConfig(const std::string& text);
 
 // The text of config.json, which transformers 4 and 5 read.

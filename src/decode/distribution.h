@@ -11,8 +11,8 @@
 
 namespace syntra {
 
-// The parameters of a model are damaged or too large to compute with. An error of the code
-// kCheckpoint, unless whoever trained them knows better.
+// Thrown if a logit or log-probability is not finite: the parameters are damaged or too large. It
+// is an Error(kCheckpoint); training catches it and reports a divergence instead.
 class NotFiniteOutput : public Error {
  public:
   explicit NotFiniteOutput(double log_probability);

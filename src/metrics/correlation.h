@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Correlations of two rows of numbers.
+// Pearson correlation of two lists of numbers, and ranks, from which that of Spearman follows.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// Pearson's correlation of rows of the same length, in -1..1. Where one of them is constant, a
-// single number included, there is no correlation (scipy: NaN), and it is 0.
+// Pearson's correlation of two lists of the same length, in -1..1. If one of them is constant, as a
+// single number is, the correlation is undefined (SciPy: NaN), and the result is 0.
 double Pearson(std::span<const double> x, std::span<const double> y);
 
 // Ranks from 1; numbers that are equal share the mean of their ranks.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model and the places of its parameters, from which all programs that read them are recorded.
+// A model, the layout of its parameters in the arena, and the programs that only read them.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paints the transient arena of a program under test: bytes that no live value occupies hold a
 // pattern that reads as NaN, before every instruction. An instruction that reads a dead value
-// computes NaN; one that writes beside its operands is named.
+// computes NaN; one that writes outside its operands gives an error that names it.
 #pragma once
 
 #include "program/memory.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer of a configuration that trains.
+// The tokenizer of a training run.
 #pragma once
 
 #include "configs/schema/config.pb.h"

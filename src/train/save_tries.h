@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 makes of saves that fail, of checkpoints or of something else: it counts and records
-// them, and decides which end the run.
+// Tries of rank 0 to save checkpoints or other files: counts and records those that fail, and
+// decides which failure ends the run.
 #pragma once
 
 #include <functional>

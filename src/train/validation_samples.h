@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation examples as questions to a model, beside the truth and its answers.
+// Validation examples as requests to a model, with their targets and the model's outputs.
 #pragma once
 
 #include <cstdint>
