@@ -54,6 +54,7 @@ Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer)
 
 // The index entry of `shard`, without the two times, which the caller fills in.
 IndexEntry EntryOf(const ShardSummary& shard, const Path& source);
+// Replaces the index durably. Throws Error(kResources).
 void WriteIndex(const Path& directory, const CorpusIndex& index);
 // Throws Error(kData) if the index is missing or malformed.
 CorpusIndex ReadIndex(const Path& directory);

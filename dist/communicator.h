@@ -75,6 +75,7 @@ class Communicator {
   // started and not yet finished. There must be one. The host does not wait.
   virtual void Finish() {}
 
+  // Copies rank `root`'s view to all ranks. The view may have any type.
   virtual void Broadcast(TensorView view, int root) = 0;
 
   // Returns every rank's values on all ranks, one rank after the other. For short vectors.
@@ -85,6 +86,7 @@ class Communicator {
   virtual void AllReduceSum(std::span<double> values) = 0;
   virtual void AllReduceMax(std::span<double> values) = 0;
 
+  // Returns once all ranks have called it.
   virtual void Barrier() = 0;
 
   // Returns every rank's text in rank order on rank 0; nothing on the others.

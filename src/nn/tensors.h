@@ -6,8 +6,11 @@
 
 namespace syntra {
 
+// The elements of x in the same order, in another shape.
 Value Reshape(const Scope& scope, Value x, const Shape& shape);
+// Axis i of the result is axis axes[i] of x.
 Value Transpose(const Scope& scope, Value x, Attributes::Integers axes);
+// The entries [begin, begin + length) along `axis`.
 Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length);
 // The parts one after the other along `axis`; a single part is returned as it is.
 Value Concatenate(const Scope& scope, int64_t axis, const std::vector<Value>& parts);
@@ -20,6 +23,7 @@ Value First(const Scope& scope, Value x, int64_t axis, int64_t length);
 Value GatherRows(const Scope& scope, Value x, int64_t axis, Value rows);
 // f(x), where `kind` names one of the functions in kernels/math/activation.inc.
 Value Activation(const Scope& scope, const std::string& kind, Value x);
+// Elementwise, with NumPy's broadcasting; bf16 if one of the two is.
 Value Add(const Scope& scope, Value a, Value b);
 Value Multiply(const Scope& scope, Value a, Value b);
 // scale x + shift.

@@ -52,6 +52,7 @@ struct MemoryNeeds {
   double on_host_of_gpus(int ranks) const { return ranks * staged() + copies(ranks); }
 };
 
+// The needs on the plan's own backend. TrainingPlan::memory keeps them.
 MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan);
 
 // The plan's memory, which is that of programs on this machine's CPU; on GPUs, which need not be

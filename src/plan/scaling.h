@@ -73,6 +73,7 @@ struct StepWork {
   bool asynchronous_saves = false;
 };
 
+// The seconds of a step, by its parts.
 struct StepPrediction {
   double forward = 0, backward = 0;  // of all micro-batches
   double sums = 0;                   // how long the network is busy with gradients
@@ -114,7 +115,7 @@ struct CheckpointPrediction {
 CheckpointPrediction PredictCheckpoint(const StepWork& work, const Cluster& cluster,
                                        const Layout& layout, double between);
 
-// The time and the price of a whole run.
+// The time and the price of a whole run, which takes `seconds`.
 struct RunCost {
   double seconds = 0;
   double unit_hours = 0;  // of GPUs or cores

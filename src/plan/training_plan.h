@@ -58,6 +58,7 @@ class TrainingPlan {
   const std::vector<SharedBucket>& shared_buckets() const { return shared_buckets_; }
   // The optimizer for what the rank updates.
   const Optimizer& optimizer(int rank) const;
+  // The program by which the rank updates its part of the parameters.
   std::shared_ptr<const RecordedUpdate> Update(int rank) const;
   // The rank that keeps most of the optimizer's state; the first of several.
   int rank_with_most_state() const;

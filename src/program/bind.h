@@ -43,6 +43,7 @@ struct ParameterForms {
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
                                                  const ParameterForms& forms);
 
+// The bytes of workspace that each instruction's kernels need.
 std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels);
 
 }  // namespace syntra

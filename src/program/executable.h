@@ -66,6 +66,7 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
+  // Whether the program has an input or a named output of this name.
   bool Has(std::string_view name) const;
   // Writes an input, converting to the element type in which the backend stores it.
   void SetInput(std::string_view name, std::span<const float> values);
