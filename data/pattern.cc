@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/pattern.h"
 
+#include <dirent.h>
 #include <fnmatch.h>
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,22 +21,35 @@ constexpr size_t kDigits = 5;
 constexpr std::string_view kOf = "-of-";
 constexpr int64_t kMissingNamedAtMost = 5;
 
-// An error callback for glob, which would otherwise skip a directory that it cannot read (for lack
-// of file descriptors, say). A directory that does not exist is not an error.
-int IsUnreadable(const char*, int error_number) { return error_number != ENOENT; }
+// The last error of a call that glob made. glob itself takes the end of a directory that fails for
+// the end of its names, and a file that it cannot look at for none.
+thread_local int glob_failure = 0;
 
-std::vector<std::string> NamesOf(const std::string& pattern) {
-  if (Exists(pattern)) return {pattern};
-  glob_t found{};
-  const int code = glob(pattern.c_str(), 0, IsUnreadable, &found);
-  const int error_number = errno;
-  std::vector<std::string> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  if (code != 0 && code != GLOB_NOMATCH) {
-    Fail(ExitCode::kResources, "cannot list the files that match {}: {}", pattern,
-         SystemErrorText(code == GLOB_NOSPACE ? ENOMEM : error_number));
-  }
-  return names;
+// Notes the error in errno, unless it says that there is nothing of this name.
+void NoteFailure() {
+  if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) glob_failure = errno;
+}
+
+void* OpenDirectory(const char* path) {
+  DIR* directory = opendir(path);
+  if (!directory) NoteFailure();
+  return directory;
+}
+
+dirent* NextEntry(void* directory) {
+  errno = 0;
+  dirent* entry = readdir(static_cast<DIR*>(directory));
+  if (!entry && errno != 0) NoteFailure();
+  return entry;
+}
+
+void CloseDirectory(void* directory) { closedir(static_cast<DIR*>(directory)); }
+
+template <auto kCall>
+int LookAt(const char* path, struct stat* status) {
+  const int result = kCall(path, status);
+  if (result != 0) NoteFailure();
+  return result;
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -124,6 +139,27 @@ void RequireNoDirectory(const std::string& pattern, const std::vector<std::strin
 }
 
 }  // namespace
+
+std::vector<std::string> NamesOf(const std::string& pattern) {
+  if (Exists(pattern)) return {pattern};
+  glob_t found{};
+  found.gl_opendir = OpenDirectory;
+  found.gl_readdir = NextEntry;
+  found.gl_closedir = CloseDirectory;
+  found.gl_stat = LookAt<stat>;
+  found.gl_lstat = LookAt<lstat>;
+  glob_failure = 0;
+  if (glob(pattern.c_str(), GLOB_ALTDIRFUNC, nullptr, &found) == GLOB_NOSPACE) {
+    glob_failure = ENOMEM;
+  }
+  std::vector<std::string> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (glob_failure != 0) {
+    Fail(ExitCode::kResources, "cannot list the files that match {}: {}", pattern,
+         SystemErrorText(glob_failure));
+  }
+  return names;
+}
 
 bool IsPattern(const std::string& text) {
   return text.find_first_of("*?[") != std::string::npos && !Exists(text);

@@ -13,6 +13,11 @@ namespace syntra {
 // Whether this is a pattern, and not the name of a file, which may have the same characters.
 bool IsPattern(const std::string& text);
 
+// The file of this name or, if there is none, what matches it as a pattern, sorted; none if nothing
+// does. Throws Error(kResources) if a directory cannot be read to its end, on a file server that
+// fails, say: names would be missing.
+std::vector<std::string> NamesOf(const std::string& pattern);
+
 // The files that are named or that the glob patterns match, in the order of the patterns and by
 // name within each; no file twice. Throws Error(kData) if a pattern matches nothing or a directory,
 // or if files of a numbered set ("c4-train.00007-of-01024.json.gz") that it would match are

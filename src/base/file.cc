@@ -78,21 +78,6 @@ std::string Reason(int error_number, const Path& path) {
   throw Error(code, message);
 }
 
-// Whether it is the path that is wrong, and not the machine that lacks something.
-bool IsOfThePath(int error_number) {
-  switch (error_number) {
-    case ENOENT:
-    case ENOTDIR:
-    case EACCES:
-    case EPERM:
-    case ELOOP:
-    case ENAMETOOLONG:
-      return true;
-    default:
-      return false;
-  }
-}
-
 const char* KindOf(const struct stat& status) {
   switch (status.st_mode & S_IFMT) {
     case S_IFDIR:
@@ -138,12 +123,14 @@ int OpenRegularOrFail(const Path& path, int flags, const char* action,
                       ExitCode if_unusable = ExitCode::kResources) {
   // Without O_NONBLOCK a FIFO would wait for its other end; regular files know no difference.
   const int descriptor = Open(path, flags | O_NONBLOCK);
-  const int error_number = errno;
+  int error_number = errno;
   struct stat status = {};
   if (descriptor >= 0) {
-    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+    const bool is_known = fstat(descriptor, &status) == 0;
+    if (is_known && S_ISREG(status.st_mode)) return descriptor;
+    error_number = errno;
     close(descriptor);
-    FailNotRegular(action, path, status, if_unusable);
+    if (is_known) FailNotRegular(action, path, status, if_unusable);
   }
   // `open` itself refuses links, sockets and directories, not always saying what they are.
   if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
@@ -155,6 +142,20 @@ int OpenRegularOrFail(const Path& path, int flags, const char* action,
 }
 
 }  // namespace
+
+bool IsOfThePath(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return true;
+    default:
+      return false;
+  }
+}
 
 File File::OpenForRead(const Path& path) { return {path, OpenOrFail(path, O_RDONLY, "read")}; }
 

@@ -40,8 +40,9 @@ bool ParseFile(const std::string& file, Layer* layer, Problems* problems) {
     return false;
   }
   try {
-    return ParseLayer(file, ReadWholeFile(file, kMaxFileBytes), layer, problems);
+    return ParseLayer(file, ReadWholeFile(file, kMaxFileBytes, ExitCode::kConfig), layer, problems);
   } catch (const Error& error) {
+    if (error.code() != ExitCode::kConfig) throw;  // a failing disk, a lack of memory
     problems->Add({}, error.what());
     return false;
   }

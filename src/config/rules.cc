@@ -2,7 +2,6 @@
 #include "config/rules.h"
 
 #include <fmt/format.h>
-#include <glob.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/home.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -50,7 +50,9 @@ constexpr const char* kIsDirectory = "it is a directory";
 std::string ReadFault(const std::string& path) {
   std::error_code code;
   if (std::filesystem::is_directory(path, code)) return kIsDirectory;
-  return access(path.c_str(), R_OK) == 0 ? "" : SystemErrorText(errno);
+  if (access(path.c_str(), R_OK) == 0) return "";
+  // A disk or a file server that fails is no mistake of the configuration: whoever reads says it.
+  return IsOfThePath(errno) ? SystemErrorText(errno) : "";
 }
 
 std::string PatternFault(const std::string& pattern) {
@@ -59,10 +61,7 @@ std::string PatternFault(const std::string& pattern) {
     if (fault == kIsDirectory) fault += "; add /* to name all files in it";
     return fault.empty() ? "" : fmt::format("cannot read \"{}\": {}", Printable(pattern), fault);
   }
-  glob_t found = {};
-  const bool any = glob(pattern.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
-  globfree(&found);
-  if (any) return "";
+  if (!NamesOf(pattern).empty()) return "";
   const bool has_set = pattern.find('[') != std::string::npos;
   return fmt::format("no file matches \"{}\"{}", Printable(pattern),
                      has_set ? "; [ begins a set of characters, write [[] for itself" : "");

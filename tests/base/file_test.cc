@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "base/digest.h"
 #include "base/direct_io.h"
@@ -20,6 +21,7 @@
 #include "base/staged_file.h"
 #include "tests/base/child_process.h"
 #include "tests/base/error_of.h"
+#include "tests/base/refused_calls.h"
 #include "tests/base/scratch.h"
 #include "tests/base/small_disk.h"
 
@@ -223,6 +225,19 @@ TEST(File, OnlyRegularFilesWhereOthersNameThem) {
   ASSERT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   EXPECT_EQ(RegularFault(socket_path), "it is a socket, not a file");
   close(descriptor);
+}
+
+// As of a file server that fails between opening and looking.
+TEST(File, WhatCannotBeLookedAtIsNoDevice) {
+  const Path path = Scratch("away.txt");
+  ReplaceFileDurably(path, "x");
+  std::thread([&] {
+    ASSERT_TRUE(RefuseCalls({SYS_fstat, SYS_newfstatat}));
+    EXPECT_EQ(ErrorOf([&] { ReadWholeFile(path, 9, ExitCode::kData); }, ExitCode::kResources),
+              fmt::format("cannot read {}: Input/output error; the disk or the file server fails "
+                          "(dmesg may say more)",
+                          path.string()));
+  }).join();
 }
 
 TEST(File, ListsInOrder) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/file.h"
 #include "errors.h"
 #include "tests/base/error_of.h"
 #include "tests/base/kinds.h"
+#include "tests/base/refused_calls.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -213,6 +215,21 @@ TEST(ConfigErrors, Files) {
           ": this is no configuration (it is larger than 1 MiB); a text to learn from is "
           "named in one: data { train: \"" +
           large + "\" }\n2 errors");
+}
+
+// Who starts again may have more luck, unlike with a mistake.
+TEST(ConfigErrors, ADiskThatFailsIsNoMistake) {
+  const std::string file = ScratchDirectory("errors") / "good.textproto";
+  ReplaceFileDurably(file, "data { tokenizer: '" + file + "' }");
+  const auto load = [&] { LoadConfig(std::vector<std::string>{file}, {}, kForGeneration); };
+  std::thread([&] {
+    ASSERT_TRUE(RefuseCalls({SYS_access, SYS_faccessat}));
+    EXPECT_NO_THROW(load());
+    ASSERT_TRUE(RefuseCalls({SYS_read}));
+    EXPECT_EQ(ErrorOf(load, ExitCode::kResources),
+              "cannot read " + file +
+                  ": Input/output error; the disk or the file server fails (dmesg may say more)");
+  }).join();
 }
 
 TEST(ConfigErrors, AnEmptyPatternIsNoEmptyList) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/pattern.h"
 
+#include <thread>
+
+#include "tests/base/error_of.h"
+#include "tests/base/refused_calls.h"
 #include "tests/data/corpus_files.h"
 
 namespace syntra {
@@ -27,6 +31,18 @@ TEST(Pattern, NothingMatchedIsAnError) {
   EXPECT_EQ(DataErrorOf([&] { Expand({pattern}); }),
             "no file matches " + pattern +
                 "; check the path, and quote patterns so that the shell does not expand them");
+}
+
+// Where a directory cannot be read to its end, files would be missing without a word.
+TEST(Pattern, ADirectoryThatFailsIsNotAtItsEnd) {
+  const Path directory = ScratchDirectory("fails");
+  WriteScratch(directory / "a.txt", "x\n");
+  const std::string pattern = directory.string() + "/*.txt";
+  std::thread([&] {
+    ASSERT_TRUE(RefuseCalls({SYS_getdents64}));
+    EXPECT_EQ(ErrorOf([&] { Expand({pattern}); }, ExitCode::kResources),
+              "cannot list the files that match " + pattern + ": Input/output error");
+  }).join();
 }
 
 // Browsers call the second download of a file "a [1].txt" or so.
