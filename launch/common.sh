@@ -28,8 +28,11 @@ stop() {
 # print_help: prints the comment at the head of the script.
 print_help() { (cd "$CALLER" && sed -n '2,/^# SPDX/{/^# SPDX/!s/^# //p}' "$0"); }
 
-# callers PATH: prints a path of the caller as an absolute one.
-callers() { (cd "$CALLER" && realpath -m -- "$1"); }
+# callers PATH: prints a path of the caller as an absolute one. An empty one often comes from a variable that is not set.
+callers() {
+  if [[ ! $1 ]]; then stop $USAGE "a path must not be empty; name one, or leave it out"; fi
+  (cd "$CALLER" && realpath -m -- "$1")
+}
 
 # make_folders DIRECTORY...: there may be some already.
 make_folders() {

@@ -23,6 +23,8 @@ explains_itself() { (cd "$SOURCE/launch" && expect 0 'launch/finetune_demo GLUE_
 says_what_is_wrong() {
   demo 2
   prints 'error: which GLUE?'
+  demo 2 ''
+  prints 'error: a path must not be empty'
   demo 2 "$GLUE" --seeds none
   prints 'error: --seeds none: must be a number'
   demo 2 "$GLUE" --mixers ''

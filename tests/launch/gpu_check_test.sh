@@ -198,6 +198,12 @@ asks_for_more_until_all_is_done() {
   if grep -q 'not run' "$OUTPUT/table.md"; then fail "a check is missing: $(<"$OUTPUT/table.md")"; fi
 }
 
+# It would be taken for none, and a build begun.
+refuses_an_empty_path() {
+  gpu_check 2 --bundle ''
+  [[ $said == 'error: a path must not be empty'* ]] || fail "it said: $said"
+}
+
 leaves_no_time_for_nothing() {
   rm -r "$OUTPUT"
   gpu_check 75 --tests --minutes 0
@@ -231,7 +237,7 @@ END
 make_programs
 for check in runs_a_part_alone repeats_what_was_stopped_but_not_what_ended begins_anew_with_other_programs \
   begins_anew_with_other_libraries stops_where_products_cannot_be_computed asks_for_more_until_all_is_done goes_on_without_the_cases_that_a_process_died_in \
-  leaves_nothing_behind_that_does_not_want_to_end leaves_no_time_for_nothing names_what_is_missing_first writes_one_file; do
+  leaves_nothing_behind_that_does_not_want_to_end refuses_an_empty_path leaves_no_time_for_nothing names_what_is_missing_first writes_one_file; do
   printf '%s\n' "$check"
   "$check"
 done

@@ -113,6 +113,8 @@ refuses_what_cannot_be_at_once() {
   touch "$SCRATCH/mine/results/thesis"
   ends_here 2 "$REPOSITORY/launch/test" "$SCRATCH/mine"
   prints "$SCRATCH/mine is no build directory"
+  ends_here 2 "$REPOSITORY/launch/test" ''
+  prints 'error: a path must not be empty'
   if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
 }
 
