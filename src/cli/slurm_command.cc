@@ -147,11 +147,11 @@ std::string SlurmScript(const SlurmJob& job) {
   } else {
     text += "job=$SLURM_JOB_ID\n";
   }
+  // Where squeue does not answer, Slurm's own value stays.
   text +=
       "# When the job ends, in Unix time: the run saves and stops before.\n"
-      "SLURM_JOB_END_TIME=$(SLURM_TIME_FORMAT=%s squeue --noheader --jobs=\"$job\" --format=%e) || "
-      "true\n"
-      "export SLURM_JOB_END_TIME\n\n";
+      "end=$(SLURM_TIME_FORMAT=%s squeue --noheader --jobs=\"$job\" --format=%e) && "
+      "export SLURM_JOB_END_TIME=$end\n\n";
   text += CommandLines(job);
   text += kWait;
   text += "# The program assigns a node's cores to its ranks.\n";

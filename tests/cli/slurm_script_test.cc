@@ -118,9 +118,9 @@ stand_in() {{ printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"; chmod +x "$bin/$1"; }}
 stand_in squeue '{1}'
 stand_in sleep exit
 stand_in scontrol '{2}'
-stand_in srun 'printf "<%s>" "$@"; exit {0}'
+stand_in srun 'printf "<%s>" "$@" "ends $SLURM_JOB_END_TIME"; exit {0}'
 {3} --time 5 --set "train.directory=runs/it's \$HOME" >"$bin/script"
-PATH=$bin:$PATH SLURM_JOB_ID=17 bash "$bin/script")",
+PATH=$bin:$PATH SLURM_JOB_ID=17 SLURM_JOB_END_TIME=1700000000 bash "$bin/script")",
       code, squeue, scontrol, kSlurm));
 }
 
@@ -150,6 +150,17 @@ TEST(Slurm, ScriptsQueueAgainWhatCanContinue) {
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_TRUE(Has(outcome.out, "<--set><train.directory=runs/it's $HOME>")) << outcome.out;
     EXPECT_EQ(Has(outcome.out, "scontrol requeue 17"), queued_again) << code << " " << squeue;
+  }
+}
+
+// Slurm's own value is that of the job's start; squeue knows of a limit that was changed since
+// then.
+TEST(Slurm, ScriptsKeepSlurmsEndTimeWhereSqueueDoesNotAnswer) {
+  for (const auto& [squeue, end] :
+       {std::pair{"echo 1800000000", "1800000000"}, std::pair{"exit 1", "1700000000"}}) {
+    const Outcome outcome = RunJob(0, squeue, "exit 1");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(Has(outcome.out, std::string("<ends ") + end + ">")) << outcome.out;
   }
 }
 
