@@ -105,6 +105,17 @@ std::string MissingPart(const CLI::App& app, const std::string& name) {
   return "";
 }
 
+// Of an option with too few or too many values. The library's words name its own types.
+std::string WrongCount(const CLI::App& app, const std::string& what) {
+  const CLI::Option* option = app.get_option_no_throw(what.substr(0, what.find(':')));
+  if (!option) return "";
+  const bool takes_one = option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
+  if (takes_one && option->count() > 1) {
+    return fmt::format("{} is given {} times; give it once", option->get_name(), option->count());
+  }
+  return fmt::format("{} needs a value: {}", option->get_name(), option->get_description());
+}
+
 // Says what is wrong with the command line, and what was probably meant.
 std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
@@ -112,9 +123,10 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   std::vector<std::string> extras = root.remaining(true);
   std::erase(extras, "--");  // only says that no options follow
   if (extras.empty()) {
-    const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-    const std::string missing = lacks ? MissingPart(app, name) : "";
-    return missing.empty() ? error.what() : missing;
+    std::string text;
+    if (dynamic_cast<const CLI::RequiredError*>(&error)) text = MissingPart(app, name);
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) text = WrongCount(app, error.what());
+    return text.empty() ? error.what() : text;
   }
   const std::string unknown = extras.front().substr(0, extras.front().find('='));
   const bool is_option = unknown.starts_with('-');
@@ -177,8 +189,9 @@ std::string ProblemOfPath(const std::string& text) {
   return fmt::format("must have a value before {0}; if {0} is its name, write ./{0}", text);
 }
 
-// The library takes 010 for 8, and lets "nan" through ranges.
-std::string ProblemOfNumber(const std::string& text) {
+// The library takes 010 for 8, lets "nan" through ranges, and says of 2.0 that it is not in a range
+// of whole numbers.
+std::string ProblemOfNumber(const std::string& text, bool is_whole) {
   const bool has_sign = text.starts_with('-') || text.starts_with('+');
   const std::string_view digits = std::string_view(text).substr(has_sign ? 1 : 0);
   const auto is_digit = [&](size_t i) {
@@ -186,8 +199,11 @@ std::string ProblemOfNumber(const std::string& text) {
   };
   const bool is_octal = digits.starts_with('0') && is_digit(1);
   double value;
-  if (is_digit(0) && !is_octal && ParseDouble(digits, &value)) return "";
-  return fmt::format("\"{}\" is not a decimal number", Printable(text, 40));
+  const bool is_decimal = is_digit(0) && !is_octal && ParseDouble(digits, &value);
+  const bool has_others = digits.find_first_not_of("0123456789") != digits.npos;
+  if (is_decimal && !(is_whole && has_others)) return "";
+  return fmt::format("\"{}\" is not a {} number", Printable(text, 40),
+                     is_decimal ? "whole" : "decimal");
 }
 
 // Checks the values of all options by the kind of value that they take.
@@ -196,10 +212,11 @@ void CheckValues(CLI::App& app) {
     const std::string type = option->get_type_name();
     if (type == "FILE" || type == "DIR" || type == "NAME") {
       option->check(CLI::Validator(ProblemOfPath, ""));
-    } else if (type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT")) {
+    } else if (const bool is_whole = type.starts_with("INT") || type.starts_with("UINT");
+               is_whole || type.starts_with("FLOAT")) {
       // Before the checks that the command has added, which read the number.
-      option->transform(
-          CLI::Validator([](std::string& text) { return ProblemOfNumber(text); }, ""));
+      option->transform(CLI::Validator(
+          [is_whole](std::string& text) { return ProblemOfNumber(text, is_whole); }, ""));
     }
   }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
