@@ -14,17 +14,13 @@ namespace {
 
 Action SetUpShow(CLI::App& app) {
   const auto options = AddConfigOptions(app);
-  struct Form {
-    bool minimal = false, full = false;
-  };
-  const auto form = std::make_shared<Form>();
-  auto* minimal = app.add_flag("--minimal", form->minimal,
-                               "Print only what differs from the defaults (default)");
-  app.add_flag("--full", form->full, "Print every field with its value")->excludes(minimal);
-  return [options, form] {
+  const auto full = std::make_shared<bool>(false);
+  app.add_flag("--full", *full,
+               "Print every field with its value, not only those that differ from the defaults");
+  return [options, full] {
     const Config config = options->Load(kForModel);
     fmt::print("# digest {}\n{}", ConfigDigest(config),
-               form->full ? FullConfigText(config) : MinimalConfigText(config));
+               *full ? FullConfigText(config) : MinimalConfigText(config));
     return ExitCode::kDone;
   };
 }

@@ -107,7 +107,7 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"config show --set train.steps = 5", "error: \"=\" stands alone; write --set FIELD=VALUE"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
-      {"config show --minimal --full --config x", "excludes"},
+      {"report runs/a --json --html x", "error: --json excludes --html"},
       // Not the file of that name, not octal, not nothing.
       {"report run --html --json", "error: --html: must have a value before --json; if --json is"},
       {"plan x --ranks 010", "error: --ranks: \"010\" is not a decimal number"},

@@ -91,7 +91,7 @@ TEST(Completion, OfBash) {
       {"config ''", "show diff explain"},
       {"inspect ''", "attention data checkpoint checkpoints memory shards"},
       {"completion ''", "bash zsh fish"},
-      {"config show --m", "--minimal"},
+      {"config show --f", "--full"},
       {"config show my.textproto ''", ""},
       {"config explain train.st", "train.steps train.stop_after_minutes"},
       {"config explain optimizer.sch",
