@@ -112,7 +112,7 @@ build_jobs() {
 # need_disk DIRECTORY MIB WHAT
 need_disk() {
   local free
-  free=$(df -Pm "$1" | awk 'NR == 2 {print $4}')
+  free=$(($(df -m --output=avail -- "$1" | sed 1d)))  # without the blanks before it
   if ((free < $2)); then
     stop $LACKS_RESOURCES "$3 needs $2 MiB of disk, but $1 has $free MiB free; make room and start again"
   fi

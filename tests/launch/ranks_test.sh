@@ -84,7 +84,7 @@ while (($#)) && [[ $1 != -B ]]; do shift; done
 if (($#)); then touch "$2/CMakeCache.txt"; fi
 END
 stand_in dpkg-query <<<'echo installed'
-stand_in df <<<'printf "header\n/dev/x 1 1 99999 1%% /\n"'
+stand_in df <<<'printf "Avail\n99999\n"'
 # Has one test, of the label fast, which lasts for ever where SCRATCH/endless is.
 stand_in ctest <<END
 label='' junit=''
@@ -137,6 +137,16 @@ says_that_the_disk_is_full() {
   ends_here 4 "$REPOSITORY/launch/test" "$SCRATCH/full"
   prints 'error: the disk is full; make room and start again'
   rm "$SCRATCH/is_full" "$SCRATCH/path/tail"
+}
+
+# The name of a network share may hold a blank. Only who may mount can try that.
+knows_the_room_on_a_share() {
+  local share=$SCRATCH/share
+  mkdir "$share"
+  if ! unshare --mount mount -t tmpfs none "$share" 2>/dev/null; then return; fi
+  # shellcheck disable=SC2016  # for the inner shell
+  expect 0 '' unshare --mount bash -euo pipefail -c \
+    'mount -t tmpfs -o size=2g "//server/my share" "$1" && source "$2/launch/common.sh" && need_disk "$1" 1000 "a build"' - "$share" "$SOURCE"
 }
 
 # knows_its_commit: git asks whose files these are.
@@ -357,6 +367,7 @@ END
 refuses_what_cannot_be_at_once
 says_what_cannot_be_written
 says_that_the_disk_is_full
+knows_the_room_on_a_share
 knows_its_commit
 gives_mpirun_what_it_writes_to
 opens_enough_files
