@@ -42,13 +42,23 @@ size_t StartsIn(std::span<const RunEvent> events) {
   return std::ranges::count(events, "start", &RunEvent::name);
 }
 
-// The mean over the last steps; NaN if there is none.
-double RecentMean(const RunHistory& history, const std::string& name) {
-  const std::span<const PlotPoint> all = CurveNamed(history.curves, name);
-  const auto recent = all.last(std::min(all.size(), kRecentSteps));
-  double sum = 0;
-  for (const PlotPoint& point : recent) sum += point.y;
-  return recent.empty() ? NAN : sum / static_cast<double>(recent.size());
+// NaN where there is no step.
+struct Speed {
+  double tokens_per_second, seconds_a_step;
+};
+
+// Of the last steps: their tokens over their seconds, and the mean of these.
+Speed RecentSpeed(const RunHistory& history) {
+  const Curve& seconds = CurveNamed(history.curves, "seconds");
+  const Curve& rates = CurveNamed(history.curves, "tokens_per_second");
+  const size_t count = std::min({seconds.size(), rates.size(), kRecentSteps});
+  double tokens = 0, sum = 0;
+  for (size_t i = 1; i <= count; ++i) {
+    const double of_step = seconds[seconds.size() - i].y;
+    tokens += rates[rates.size() - i].y * of_step;
+    sum += of_step;
+  }
+  return {tokens / sum, sum / static_cast<double>(count)};
 }
 
 double LastIn(const RunHistory& history, const std::string& name) {
@@ -199,7 +209,7 @@ class View {
     const RunHistory& history = run_.report.history;
     if (history.loss.empty()) return {{"ranks", Ranks()}};
     NamedTexts fields{
-        {"speed", Speed()},
+        {"speed", SpeedText()},
         {"steps", DescribePhases(history)},
         {"goodput", run_.report.goodput ? Describe(*run_.report.goodput) : ""},
         {"training",
@@ -213,12 +223,12 @@ class View {
     return fields;
   }
 
-  std::string Speed() const {
+  std::string SpeedText() const {
     const RunHistory& history = run_.report.history;
-    const double seconds = RecentMean(history, "seconds");
+    const auto [tokens_per_second, seconds] = RecentSpeed(history);
     const int64_t left = run_.report.config.train().steps() - history.step;
-    std::string text = fmt::format("{} tokens/s, {:.3g} s a step",
-                                   HumanCount(RecentMean(history, "tokens_per_second")), seconds);
+    std::string text =
+        fmt::format("{} tokens/s, {:.3g} s a step", HumanCount(tokens_per_second), seconds);
     if (left > 0 && !run_.holder.empty()) {
       text += fmt::format(", {} of steps left", HumanDuration(static_cast<double>(left) * seconds));
     }
@@ -258,9 +268,7 @@ class View {
                                    .x = RangeOf(series, &PlotPoint::x),
                                    .y = RangeOf(series, &PlotPoint::y)});
     lines_.emplace_back();
-    for (const std::string& line : Split(plot.substr(0, plot.size() - 1), '\n')) {
-      lines_.push_back(line);
-    }
+    for (const std::string& line : Split(plot.substr(0, plot.size() - 1), '\n')) Add(line);
   }
 
   void Log(int count) {

@@ -78,11 +78,11 @@ size_t WidthOf(const std::string& line) {
   return CodePointCount(std::regex_replace(line, kCommand, ""));
 }
 
-// A terminal of 60 columns and 20 rows on which `syntra` runs.
+// A terminal of 20 rows on which `syntra` runs.
 class Terminal {
  public:
-  explicit Terminal(const Arguments& arguments) {
-    winsize size{.ws_row = 20, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
+  explicit Terminal(const Arguments& arguments, unsigned short columns = 60) {
+    winsize size{.ws_row = 20, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     process_ = forkpty(&descriptor_, nullptr, nullptr, &size);
     if (process_ != 0) return;
     setenv("TERM", "xterm", 1);
@@ -160,6 +160,26 @@ TEST_F(Watch, RedrawsUntilItsUserHasSeenEnough) {
   kill(terminal.process(), SIGTERM);
   EXPECT_EQ(terminal.Code(), 0);
   EXPECT_THAT(terminal.shown(), EndsWith("\033[?25h\033[?1049l"));
+}
+
+TEST_F(Watch, FitsANarrowTerminal) {
+  Train("run", kShort);
+  Terminal terminal({"watch", Directory("run").string()}, 12);
+  ASSERT_TRUE(terminal.Shows("\033[J"));
+  terminal.Type("q");
+  EXPECT_EQ(terminal.Code(), 0);
+  for (const std::string& line : Split(terminal.shown(), '\n'))
+    EXPECT_LT(WidthOf(line), 12u) << line;
+}
+
+// A short step counts for as little as it took.
+TEST_F(Watch, SpeedIsTokensOverSeconds) {
+  Train("run", kShort);
+  ReplaceFileDurably(Directory("run") / "metrics.jsonl",
+                     R"({"step":1,"loss":5,"seconds":1,"tokens_per_second":9000}
+{"step":2,"loss":4,"seconds":9,"tokens_per_second":1000}
+)");
+  EXPECT_THAT(Once("run"), HasSubstr("\n  speed       1.8k tokens/s, 5 s a step\n"));
 }
 
 TEST_F(Watch, LongNamesLeaveRoomForValues) {
