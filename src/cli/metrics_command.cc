@@ -109,8 +109,13 @@ void ReadFor(const Metric& metric, std::span<const std::string> labels,
 // The labels given by --label; without them all references, in alphabetical order.
 std::vector<std::string> LabelsOf(const MetricsOptions& options,
                                   std::span<const Judgement> examples) {
-  if (!options.labels.empty()) return options.labels;
   std::set<std::string> labels;
+  for (const std::string& label : options.labels) {
+    if (labels.insert(label).second) continue;
+    Fail(ExitCode::kConfig, "--label {} is given twice; each label is a class of its own",
+         Printable(label, 40));
+  }
+  if (!options.labels.empty()) return options.labels;
   for (const Judgement& example : examples) labels.insert(example.accepted_texts.front());
   return {labels.begin(), labels.end()};
 }

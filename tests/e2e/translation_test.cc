@@ -113,6 +113,10 @@ TEST_F(Translation, AnswersCanBeJudgedAlone) {
   EXPECT_TRUE(text.Says("f1: the positive label is \"no\"")) << text.err;
   EXPECT_TRUE(text.Says("f1: 1 of 4 answers is none of the labels")) << text.err;
   EXPECT_TRUE(text.Says("squad: 1 of 4 answers is empty")) << text.err;
+  command.insert(command.end(), {"--label", "yes"});
+  const Outcome twice = Run(command);
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_TRUE(twice.Says("--label yes is given twice")) << twice.err;
   EXPECT_TRUE(Run({"metrics", "f1", "--answers", "-", "--references", "-"})
                   .Says("standard input is not read here"));
   ReplaceFileDurably(scratch_ / "references.txt", "yes\nno\n");
