@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "config/scalar.h"
 #include "config/suggest.h"
 #include "config/token.h"
@@ -29,6 +30,21 @@ std::string Shown(const Token& token) {
   return token.kind == TokenKind::kEnd ? "the end" : Quoted(token.text);
 }
 
+// Whether a field within another one is named as after --set, ".steps" behind "train".
+bool IsDotted(std::string_view text) {
+  return text.size() > 1 && text[0] == '.' && text[1] >= 'a' && text[1] <= 'z';
+}
+
+// How it is written in a file: "train { steps: ... }".
+std::string InBraces(const std::string& field, std::string_view rest) {
+  std::vector<std::string> names = Split(rest, '.');
+  names.front() = field;
+  const size_t depth = names.size() - 1;
+  std::string text = Join(names, " { ") + ": ...";
+  for (size_t i = 0; i < depth; ++i) text += " }";
+  return "; write " + text;
+}
+
 class Parser {
  public:
   // Reports places as `source`:line:column, or all as `source` alone for an override.
@@ -41,6 +57,7 @@ class Parser {
         before_(problems->list().size()) {
     Problems found;
     tokens_ = Tokenize(source, text, &found);
+    has_bad_tokens_ = !found.list().empty();
     for (const Problem& problem : found.list()) {
       problems->Add(lines ? problem.where : Location{source}, problem.message);
     }
@@ -54,6 +71,7 @@ class Parser {
   // The value of `field` alone, up to the end of the text.
   void ParseOneValue(Message* message, const FieldDescriptor* field, const std::string& path) {
     ParseValue(message, field, path, Peek(), 0);
+    if (has_bad_tokens_) layer_.broken.insert(path);
     // The rest of a wrong value is not a second mistake.
     if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before_) return;
     ReportValue(Peek(), path, fmt::format("unexpected {} after the value", Shown(Peek())));
@@ -214,7 +232,12 @@ class Parser {
       return;
     }
     if (!Peek().Is('{') && !Peek().Is('<')) {
-      ReportValue(Peek(), path, fmt::format("expected {{ ... }}, found {}", Shown(Peek())));
+      const bool is_dotted = IsDotted(Peek().text);
+      ReportValue(Peek(), path,
+                  fmt::format("expected {{ ... }}, found {}{}", Shown(Peek()),
+                              is_dotted ? InBraces(field->name(), Peek().text) : ""));
+      if (is_dotted) Take();
+      if (is_dotted && Peek().kind == TokenKind::kBad) Take();  // "="
       SkipValue(/*is_value=*/true);
       return;
     }
@@ -314,6 +337,7 @@ class Parser {
   Layer& layer_;
   Problems& problems_;
   const size_t before_;  // problems that are not of this text
+  bool has_bad_tokens_ = false;
   std::vector<Token> tokens_;
   size_t next_ = 0;
   size_t unknown_fields_ = 0;

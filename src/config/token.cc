@@ -14,6 +14,9 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool StartsCharacter(char byte) { return !ContinuesCharacter(byte); }
+bool EndsPath(char c) {
+  return IsSpace(c) || std::string_view("{}<>[],;#").find(c) != std::string_view::npos;
+}
 
 class Scanner {
  public:
@@ -63,6 +66,8 @@ class Scanner {
     return line.size();
   }
 
+  size_t EndOfLine() const { return std::min(text_.find('\n', position_), text_.size()); }
+
   void SkipBlank() {
     while (position_ < text_.size()) {
       if (text_[position_] == '\n') {
@@ -72,7 +77,7 @@ class Scanner {
       } else if (IsSpace(text_[position_])) {
         ++position_;
       } else if (text_[position_] == '#') {
-        position_ = std::min(text_.find('\n', position_), text_.size());
+        position_ = EndOfLine();
       } else {
         return;
       }
@@ -119,18 +124,36 @@ class Scanner {
     }
     problems_->Add({source_, line_, Column()},
                    fmt::format("the string has no closing {} on this line", quote));
-    Emit(TokenKind::kBad, std::min(text_.find('\n', position_), text_.size()) - position_);
+    Emit(TokenKind::kBad, EndOfLine() - position_);
+  }
+
+  // Up to where what is meant by it may end, so that it is one mistake.
+  size_t BadLength() const {
+    if (At(0) == '/' && At(1) == '/') return EndOfLine() - position_;
+    size_t length = 1;
+    if (At(0) == '/') {
+      while (length < text_.size() - position_ && !EndsPath(At(length))) ++length;
+    }
+    while (!StartsCharacter(At(length))) ++length;
+    return length;
+  }
+
+  // What to write instead of what other languages have.
+  std::string_view HintHere() const {
+    if (At(0) == '=') return "; in files and braces write FIELD: VALUE";
+    if (At(0) != '/') return "";
+    return At(1) == '/' || At(1) == '*' ? "; a comment begins with #" : "; put a path in quotes";
   }
 
   void NextBad() {
-    size_t length = 1;
-    while (!StartsCharacter(At(length))) ++length;
+    const size_t length = BadLength();
     if (line_is_text_) {
-      const std::string_view character = text_.substr(position_, length);
+      const std::string_view token = text_.substr(position_, length);
       problems_->Add({source_, line_, Column()},
-                     character == kByteOrderMark
+                     token == kByteOrderMark
                          ? "byte order mark; save the file as UTF-8 without one"
-                         : fmt::format("unexpected character {}", Quoted(character)));
+                         : fmt::format("unexpected character {}{}",
+                                       Quoted(token.starts_with('/') ? "/" : token), HintHere()));
     }
     Emit(TokenKind::kBad, length);
   }

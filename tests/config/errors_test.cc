@@ -136,11 +136,32 @@ TEST(ConfigErrors, AWrongValueIsOneError) {
       "error: --set model.width=8 9: model.width: unexpected \"9\" after the value", "1 error"};
   EXPECT_EQ(OverrideErrorLines("model.width=8 9"), rest);
   const std::vector<std::string> compared = {
-      "error: --set model.width==8: unexpected character \"=\"", "1 error"};
+      "error: --set model.width==8: unexpected character \"=\"; in files and braces write FIELD: "
+      "VALUE",
+      "1 error"};
   EXPECT_EQ(OverrideErrorLines("model.width==8"), compared);
+  // The steps that were read before it are not checked.
+  EXPECT_EQ(OverrideErrorLines("train.steps=0 train.seed=3").size(), 2u);
   const std::vector<std::string> separated = {
       "error: --set train.steps=2,000: train.steps: unexpected \",\" after the value", "1 error"};
   EXPECT_EQ(OverrideErrorLines("train.steps=2,000"), separated);
+}
+
+TEST(ConfigErrors, OtherNotationsAreOneErrorThatSaysHowToWrite) {
+  EXPECT_EQ(OnlyError("model { width = 8 }"),
+            "error: x:1:15: unexpected character \"=\"; in files and braces write FIELD: VALUE");
+  EXPECT_EQ(OnlyError("model { width: 8 } // 5 = small\n"),
+            "error: x:1:20: unexpected character \"/\"; a comment begins with #");
+  EXPECT_EQ(OnlyError("train { directory: /data/runs/a }"),
+            "error: x:1:20: unexpected character \"/\"; put a path in quotes");
+  const std::string dotted =
+      "error: x:1:6: model: expected { ... }, found \".mixer.hyena.order\"; write model { mixer { "
+      "hyena { order: ... } } }";
+  EXPECT_EQ(OnlyError("model.mixer.hyena.order: 3\ntrain { steps: 5 }"), dotted);
+  EXPECT_EQ(OnlyError("model.mixer.hyena.order {}"), dotted);
+  EXPECT_EQ(OnlyError("optimizer { schedule.rate: 1 }"),
+            "error: x:1:21: optimizer.schedule: expected { ... }, found \".rate\"; write schedule "
+            "{ rate: ... }");
 }
 
 TEST(ConfigErrors, NumbersInOtherNotations) {
