@@ -5,6 +5,7 @@
 
 #include "base/directories_below.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "run/metrics_log.h"
 
@@ -27,6 +28,12 @@ std::vector<std::string> RunsIn(const Path& directory) {
 void FailNoRun(const Path& directory, const std::string& missing) {
   RequireExists(directory);
   const std::vector<std::string> inside = RunsIn(directory);
+  if (inside.empty() && Exists(directory / "log" / RankLogName(0))) {
+    Fail(ExitCode::kConfig,
+         "the run in {} has no {} yet, since it has not begun to train; to see what it does: "
+         "syntra watch {}",
+         directory.string(), missing, ShellWord(directory.string()));
+  }
   Fail(ExitCode::kConfig, "{} is not the directory of a run: it has no {}; {}", directory.string(),
        missing,
        inside.empty() ? "name the directory given as train.directory"

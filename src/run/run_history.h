@@ -18,7 +18,8 @@ namespace syntra {
 // The value of an evaluation: nats a target token.
 inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
 
-// Throws Error(kConfig) that says that `directory` is not that of a run, since it has no `missing`.
+// Throws Error(kConfig) that says that `directory` is not that of a run, since it has no `missing`,
+// or that its run still prepares.
 [[noreturn]] void FailNoRun(const Path& directory, const std::string& missing);
 
 using Curve = std::vector<PlotPoint>;  // by step

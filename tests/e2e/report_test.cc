@@ -79,6 +79,12 @@ Log-perplexity against step: training ..., validation o
   const Outcome none = Run({"report", scratch_.string()});
   EXPECT_EQ(none.code, 2);
   EXPECT_TRUE(none.Says("is not the directory of a run: it has no metrics.jsonl")) << none.err;
+  // As while a large corpus is prepared.
+  CreateDirectories(Directory("early") / "log");
+  ReplaceFileDurably(Directory("early") / "log/rank-0000.log", "");
+  const Outcome early = Run({"report", Directory("early").string()});
+  EXPECT_EQ(early.code, 2);
+  EXPECT_TRUE(early.Says("has no metrics.jsonl yet, since it has not begun to train")) << early.err;
   const Path picture = Directory("run") / "curve.svg";
   ASSERT_EQ(Run({"report", "--svg", picture.string(), Directory("run").string()}).code, 0);
   const std::string svg = ReadWholeFile(picture);
