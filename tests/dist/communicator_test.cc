@@ -48,7 +48,7 @@ class Placed {
     return values;
   }
   // Work for the device that nobody waits for.
-  void Clear(int64_t first, int64_t count) {
+  void Clear(int64_t first, int64_t count) const {
     device->Clear(memory_.data() + first * sizeof(T), count * sizeof(T));
   }
 
@@ -227,6 +227,26 @@ TEST(Communicator, ReduceScatterLeavesTheOwnShare) {
   }
 }
 
+// Longer than what passes through the host at a time, where the vector is on a device.
+TEST(Communicator, LongVectorsHaveTheirSumsToTheEnd) {
+  const int rank = communicator->rank();
+  const Shares shares = Shares::Even(int64_t{5} << 20, communicator->size());
+  const auto expect_sums = [](const Placed<float>& vector, int64_t begin, int64_t end) {
+    const std::vector<float> sums = vector.Get();
+    for (int64_t i = begin; i < end; i += 1009) {
+      ExpectSums(std::span(sums).subspan(i, 1), i,
+                 [](int r, int64_t at) { return Value(r, at, 0); });
+    }
+  };
+  const Placed<float> summed(Mine(shares.elements())), shared(Mine(shares.elements()));
+  communicator->AllReduceSum(summed.view());
+  expect_sums(summed, 0, shares.elements());
+  communicator->ReduceScatter(shared.view(), shares);
+  expect_sums(shared, shares.begin(rank), shares.end(rank));
+  communicator->AllGather(shared.view(), shares);
+  expect_sums(shared, 0, shares.elements());
+}
+
 // A vector whose pieces are summed as they come, each by those who have a share of it.
 TEST(Communicator, ReduceScatterOfPiecesIsThatOfTheWhole) {
   for (const Shares& shares : DifferentShares()) {
@@ -246,6 +266,31 @@ TEST(Communicator, ReduceScatterOfPiecesIsThatOfTheWhole) {
     communicator->AllGather(pieces.view(), shares);
     ExpectSums(pieces.Get());
     EXPECT_TRUE(!SumsAsTheTree() || SameBits(whole.Get(), pieces.Get()));
+  }
+}
+
+// The last rank has all elements as its share, so the others have nothing to sum, and it has
+// nothing to gather: whoever is done first changes its vector at once.
+TEST(Communicator, AVectorMayChangeWhenItsCollectiveReturns) {
+  const bool owns = communicator->rank() == communicator->size() - 1;
+  std::vector<int64_t> ends(communicator->size());
+  ends.back() = 1000003;
+  const Shares shares(ends);
+  for (const Access access : kAccesses) {
+    const Placed<float> summed(Mine(shares.elements()), access);
+    const Placed<float> gathered(Mine(shares.elements()), access);
+    communicator->ReduceScatter(summed.view(), shares);
+    if (!owns) summed.Clear(0, shares.elements());
+    communicator->AllGather(gathered.view(), shares);
+    if (owns) gathered.Clear(0, shares.elements());
+    if (owns) {
+      ExpectSums(summed.Get());
+    } else {
+      const std::vector<float> values = gathered.Get();
+      for (int64_t i = 0; i < shares.elements(); ++i) {
+        ASSERT_EQ(values[i], Value(communicator->size() - 1, i, 0));
+      }
+    }
   }
 }
 
