@@ -250,6 +250,18 @@ TEST_F(Damage, HostileManifestsWithRightDigests) {
   }
 }
 
+TEST_F(Damage, ATensorEndsWithinItsFile) {
+  Manifest manifest = ParseManifest(ReadFile(newest_ / kManifestName));
+  TensorEntry& entry = manifest.tensors.begin()->second;
+  const auto bytes = static_cast<int64_t>(entry.type.bytes());
+  entry.offset = manifest.files.at(entry.file).bytes - bytes;
+  OverwriteFile(newest_ / kManifestName, ToText(manifest));
+  EXPECT_EQ(ReasonFor(newest_), "no error");
+  ++entry.offset;
+  OverwriteFile(newest_ / kManifestName, ToText(manifest));
+  EXPECT_THAT(ReasonFor(newest_), HasSubstr("offset of"));
+}
+
 TEST_F(Damage, NewerFormatIsNeitherSkippedNorSetAside) {
   const std::string text = ReadFile(newest_ / kManifestName);
   OverwriteFile(newest_ / kManifestName,
