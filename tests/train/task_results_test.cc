@@ -224,6 +224,11 @@ TEST_F(KeptCheckpoint, GivesWayIfItIsOfAnEarlierRun) {
   EXPECT_EQ(DirectoryNames(Best().DirectoryOf("toy")), std::vector<std::string>{StepName(4)});
 }
 
+TEST_F(KeptCheckpoint, StaysIfAnotherCannotTakeItsPlace) {
+  EXPECT_THROW(Best().Keep("toy", 8), Error);  // which is not there
+  EXPECT_EQ(ValueIn(Kept()), 1);
+}
+
 TEST_F(KeptCheckpoint, WhatAKilledProcessLeftGoes) {
   // Process ids end at 2^22 on Linux.
   CreateDirectories(Best().DirectoryOf("toy") / (".tmp-" + StepName(2) + "-99999999"));
