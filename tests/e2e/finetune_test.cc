@@ -64,12 +64,13 @@ TEST_F(Finetune, WritesSubmissions) {
   for (const char* file : {"CoLA/train.tsv", "CoLA/dev.tsv"}) {
     ReplaceFileDurably(scratch_ / file, rows);
   }
-  ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\tca da\n");
+  ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\tca da ca da\n");
   const Outcome outcome = Run(Command("a", {"data.task={ cola {} }", "train.steps=1"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> lines = Split(File("a", "submission/CoLA.tsv"), '\n');
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0], "index\tprediction");
+  // In the order of the file, although the longest is answered first.
   EXPECT_EQ(lines[1].substr(0, 2), "0\t");
   EXPECT_FALSE(Results("a").contains("test"));
   EXPECT_TRUE(Exists(Directory("a") / "submission/glue.zip"));
@@ -276,6 +277,17 @@ TEST_F(Finetune, MicroBatchesOfLikeLengthAreTheBatch) {
   train("two", {"train.micro_batch_size=2"}, 2);
   EXPECT_EQ(Trace(Directory("cut"), 12), Trace(Directory("two"), 12));
   EXPECT_EQ(slots("cut"), slots("two"));
+}
+
+// The gradient is divided by the slots that the configuration gives, padding or not.
+TEST_F(Finetune, TrimmedTargetsChangeNoDenominator) {
+  const auto norm = [&](const std::string& length) {
+    const Outcome outcome =
+        Run(Command(length, {"train.steps=1", "data.pack=false", "data.target_length=" + length}));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Metrics(length).at(1).at("grad_norm").get<double>();
+  };
+  EXPECT_NEAR(norm("16") / norm("8"), 0.5, 1e-6);
 }
 
 TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
