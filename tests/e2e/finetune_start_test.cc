@@ -2,6 +2,7 @@
 // Which model `finetune` starts from, and what `check` and `plan` know of that.
 #include <gmock/gmock.h>
 
+#include "checkpoint/layout.h"
 #include "tests/base/strace.h"
 #include "tests/e2e/toy_task.h"
 
