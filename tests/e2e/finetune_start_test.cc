@@ -55,6 +55,19 @@ TEST_F(Finetune, OpensItsModelOnce) {
       1);
 }
 
+// The averages that the optimizer takes over are of as many steps as the start says.
+TEST_F(Finetune, TheStepsOfTheStartCount) {
+  const auto start = [&](const std::string& name) {
+    const Outcome outcome = Run(Command(name, {"train.steps=1"}));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Trace(Directory(name), 1);
+  };
+  const std::string after_4 = start("a");
+  EXPECT_EQ(start("again"), after_4);
+  SetAttribute("base", 4, "optimizer_steps_before", "100");
+  EXPECT_NE(start("b"), after_4);
+}
+
 // A run that goes on has another newest checkpoint, and removes the one before, while the seeds are
 // trained.
 TEST_F(Finetune, AllSeedsStartFromOneCheckpoint) {
