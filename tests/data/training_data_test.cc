@@ -385,7 +385,7 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
 
   std::filesystem::remove(train);
   TokenShardWriter forged(train, 65536);
-  forged.AddDocument(Ids{5, 40000});
+  forged.AddDocument(Ids{5, 32100});
   ShardFacts facts;
   CorpusIndex index = ReadIndex(copy / "train");
   index.shards[0].digest = ToHex(forged.Commit(&facts));
@@ -393,7 +393,7 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   EXPECT_NE(
       DataErrorOf([&] {
         TrainingData::Open(SampleConfig(), SeparateRows(), T5(), SplitOf(copy), 1).Get(0, 1, 0, 1);
-      }).find("token id 40000 is outside the vocabulary of 32100"),
+      }).find("token id 32100 is outside the vocabulary of 32100"),
       std::string::npos);
 
   DataConfig many_spans = SampleConfig();

@@ -156,11 +156,11 @@ TEST(Submission, LinesOfSuperGlue) {
             "\"False\"}\n");
   EXPECT_EQ(
       Submitted("multirc",
-                {Of("0/0/0", "True"), Of("0/0/1", "False"), Of("0/1/0", "x"), Of("1/2/0", "True")}),
+                {Of("0/0/0", "True"), Of("0/0/1", "False"), Of("0/1/0", "x"), Of("1/1/0", "True")}),
       R"({"idx":0,"passage":{"questions":[{"idx":0,"answers":[{"idx":0,"label":1},{"idx":1,"label":0}]},)"
       R"({"idx":1,"answers":[{"idx":0,"label":0}]}]}})"
       "\n"
-      R"({"idx":1,"passage":{"questions":[{"idx":2,"answers":[{"idx":0,"label":1}]}]}})"
+      R"({"idx":1,"passage":{"questions":[{"idx":1,"answers":[{"idx":0,"label":1}]}]}})"
       "\n");
 }
 
