@@ -16,7 +16,7 @@ namespace {
 // A step reads every weight once, whatever the rows, so more rows cost little until their products
 // fill the processor. Longer inputs and outputs get fewer, since each token holds keys and values
 // in every layer.
-constexpr int64_t kMostRows = 96, kInputTokens = 8192, kOutputTokens = 16384;
+constexpr int64_t kMostRows = 192, kInputTokens = 8192, kOutputTokens = 16384;
 constexpr int64_t kShortestOutput = 4;
 // What a batch costs besides its inputs, in tokens of inputs: each of its steps reads all weights.
 constexpr int64_t kBatchTokens = 1024;

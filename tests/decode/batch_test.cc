@@ -318,7 +318,7 @@ TEST(BatchesOfRequests, HoldEveryRequestOnceWithinTheirSizes) {
   std::vector<int> seen(sizes.size());
   for (const RequestBatch& batch : BatchesBySize(sizes, 100, 9)) {
     EXPECT_GE(batch.inputs, static_cast<int64_t>(batch.requests.size()));
-    EXPECT_LE(batch.inputs * batch.largest.rows, 96);
+    EXPECT_LE(batch.inputs * batch.largest.rows, 192);
     EXPECT_LE(batch.largest.input, 100);
     for (const size_t request : batch.requests) {
       ++seen[request];
@@ -344,13 +344,13 @@ TEST(BatchesOfRequests, AreDividedWherePaddingCostsMore) {
   };
   EXPECT_EQ(counts(6, 64, 80, 16), (std::vector<size_t>{80, 6}));
   EXPECT_EQ(counts(6, 24, 80, 16), (std::vector<size_t>{86}));
-  EXPECT_EQ(counts(100, 16, 100, 16), (std::vector<size_t>{96, 96, 8}));
+  EXPECT_EQ(counts(200, 16, 200, 16), (std::vector<size_t>{192, 192, 16}));
 }
 
 TEST(BatchesOfRequests, AreSmallerWhereOutputsAreLong) {
   const std::vector<RequestSize> sizes(200, RequestSize{1, 10, 5});
   const auto rows = [&](int64_t longest) { return BatchesBySize(sizes, 100, longest)[0].inputs; };
-  EXPECT_EQ(rows(16), 96);
+  EXPECT_EQ(rows(16), 192);
   EXPECT_EQ(rows(512), 32);
   EXPECT_EQ(rows(1 << 20), 1);
 }
