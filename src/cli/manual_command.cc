@@ -30,8 +30,8 @@ constexpr std::array kExitStatuses{
                "data: a corpus, tokenizer or task that cannot be used, or missing files of a task"},
     ExitStatus{ExitCode::kResources, "resources: disk, memory, permissions, missing packages"},
     ExitStatus{ExitCode::kCheckpoint,
-               "no usable checkpoint, one that was made with other settings or data, or one that "
-               "cannot be written"},
+               "checkpoints: none is usable, it was made with other settings or data, or it cannot "
+               "be written"},
     ExitStatus{ExitCode::kDiverged, "training cannot make progress; do not requeue"},
     ExitStatus{ExitCode::kPeerLost, "another rank died or hangs"},
     ExitStatus{ExitCode::kLocked, "another run owns the directory"},

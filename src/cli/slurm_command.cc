@@ -172,7 +172,7 @@ struct SlurmOptions {
 
 // A time limit in seconds; -1 if the text is none. MINUTES:SECONDS, which Slurm accepts, is not
 // taken, since people mean hours and minutes by it.
-int64_t SecondsOf(const std::string& text) {
+int64_t LimitSeconds(const std::string& text) {
   const size_t dash = text.find('-');
   const bool has_days = dash != std::string::npos;
   std::vector<std::string> parts = Split(has_days ? text.substr(dash + 1) : text, ':');
@@ -199,7 +199,7 @@ int64_t SecondsOf(const std::string& text) {
 // Why it is no time for a job, or "".
 std::string ProblemOfTime(const std::string& text) {
   constexpr int64_t kLeast = 60;  // Slurm counts in minutes
-  const int64_t seconds = SecondsOf(text);
+  const int64_t seconds = LimitSeconds(text);
   if (seconds >= kLeast) return "";
   return fmt::format(
       "\"{}\" is {}; write HOURS:MINUTES:SECONDS, e.g. 12:00:00, "

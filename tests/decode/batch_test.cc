@@ -292,7 +292,7 @@ void ExpectSharedAsAlone(const std::vector<RequestBatch>& batches, size_t count,
 
 TEST(Sharing, EveryRankGetsWhatOneGets) {
   std::vector<RequestSize> sizes;
-  for (int64_t i = 0; i < 180; ++i) sizes.push_back({1 + i % 3, 1 + i % 11, i % 5});
+  for (int64_t i = 0; i < 540; ++i) sizes.push_back({1 + i % 3, 1 + i % 11, i % 5});
   const auto batches = BatchesBySize(sizes, kInputLength, kOutputLength);
   EXPECT_GT(batches.size(), 3u);
   ExpectSharedAsAlone<Hypotheses>(batches, sizes.size(), [&](const RequestBatch& batch) {

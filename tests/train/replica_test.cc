@@ -219,7 +219,7 @@ TEST(DecodingMemory, OfManyInputsIsThatOfABatch) {
   const auto memory = [&](const Config& config) {
     return TrainingPlan::Make(config, {.backend = &backend})->memory();
   };
-  const double few = memory(DecodingConfigFor(96)).decoding_caches;
+  const double few = memory(DecodingConfigFor(192)).decoding_caches;
   const double many = memory(DecodingConfigFor(1000000)).decoding_caches;
   EXPECT_GT(few, 0);
   EXPECT_EQ(many, few);
