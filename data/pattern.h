@@ -13,9 +13,9 @@ namespace syntra {
 // Whether this is a pattern, and not the name of a file, which may have the same characters.
 bool IsPattern(const std::string& text);
 
-// The file of this name or, if there is none, what matches it as a pattern, sorted; none if nothing
-// does. Throws Error(kResources) if a directory cannot be read to its end, on a file server that
-// fails, say: names would be missing.
+// The file of this name or, if there is none, the files that match it as a pattern, sorted; there
+// may be none. Throws Error(kResources) if a directory cannot be read to its end, as on a file
+// server that fails: some names would be missing.
 std::vector<std::string> NamesOf(const std::string& pattern);
 
 // The files that are named or that the glob patterns match, in the order of the patterns and by

@@ -127,8 +127,8 @@ std::filesystem::file_type TypeOf(const Path& path);
 bool Exists(const Path& path);
 // Throws Error(kConfig) if there is nothing of a name that the user gave.
 void RequireExists(const Path& path);
-// Whether it is the path that is wrong where one could not be opened with this error, and not the
-// machine that lacks something or fails.
+// Whether this error of opening a path says that the path is wrong, rather than that the machine
+// lacks something or fails.
 bool IsOfThePath(int error_number);
 // Whether there is a directory, or a link to one. Throws as TypeOf.
 bool IsDirectory(const Path& path);
