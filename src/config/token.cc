@@ -91,7 +91,9 @@ class Scanner {
 
   void Next() {
     const char c = At(0);
-    if (IsLetter(c)) {
+    if (const size_t path = PathLength()) {
+      NextPath(path);
+    } else if (IsLetter(c)) {
       size_t length = 1;
       while (IsLetter(At(length)) || IsDigit(At(length))) ++length;
       Emit(TokenKind::kIdentifier, length);
@@ -104,6 +106,31 @@ class Scanner {
     } else {
       NextBad();
     }
+  }
+
+  // The length of the path without quotes that begins here, such as runs/a, ./a or ~/a: one
+  // mistake. 0 if none does.
+  size_t PathLength() const {
+    const char c = At(0);
+    if (!IsLetter(c) && c != '/' && c != '.' && c != '~') return 0;
+    const auto ends_name = [](char next) {
+      return EndsPath(next) || std::string_view("/:\"'\0", 5).find(next) != std::string_view::npos;
+    };
+    size_t length = 0;
+    while (!ends_name(At(length))) ++length;
+    const bool is_comment = At(length + 1) == '/' || (length == 0 && At(1) == '*');
+    if (At(length) != '/' || is_comment) return 0;
+    while (position_ + length < text_.size() && !EndsPath(At(length))) ++length;
+    return length;
+  }
+
+  void NextPath(size_t length) {
+    if (line_is_text_) {
+      problems_->Add(
+          {source_, line_, Column()},
+          fmt::format("put the path {} in quotes", Quoted(text_.substr(position_, length))));
+    }
+    Emit(TokenKind::kBad, length);
   }
 
   size_t NumberLength() const {
@@ -131,9 +158,6 @@ class Scanner {
   size_t BadLength() const {
     if (At(0) == '/' && At(1) == '/') return EndOfLine() - position_;
     size_t length = 1;
-    if (At(0) == '/') {
-      while (length < text_.size() - position_ && !EndsPath(At(length))) ++length;
-    }
     while (!StartsCharacter(At(length))) ++length;
     return length;
   }
@@ -141,8 +165,7 @@ class Scanner {
   // What to write instead of what other languages have.
   std::string_view HintHere() const {
     if (At(0) == '=') return "; in files and braces write FIELD: VALUE";
-    if (At(0) != '/') return "";
-    return At(1) == '/' || At(1) == '*' ? "; a comment begins with #" : "; put a path in quotes";
+    return At(0) == '/' ? "; a comment begins with #" : "";
   }
 
   void NextBad() {

@@ -152,8 +152,14 @@ TEST(ConfigErrors, OtherNotationsAreOneErrorThatSaysHowToWrite) {
             "error: x:1:15: unexpected character \"=\"; in files and braces write FIELD: VALUE");
   EXPECT_EQ(OnlyError("model { width: 8 } // 5 = small\n"),
             "error: x:1:20: unexpected character \"/\"; a comment begins with #");
-  EXPECT_EQ(OnlyError("train { directory: /data/runs/a }"),
-            "error: x:1:20: unexpected character \"/\"; put a path in quotes");
+  for (const std::string path : {"/data/runs/a", "runs/a", "./a", "../a", "~/a", "c4-en/*.gz"}) {
+    EXPECT_EQ(OnlyError("train { directory: " + path + " }"),
+              "error: x:1:20: put the path \"" + path + "\" in quotes");
+  }
+  EXPECT_EQ(OnlyError("train { directory:runs/a }"),
+            "error: x:1:19: put the path \"runs/a\" in quotes");
+  EXPECT_EQ(OnlyError("train { device: CPU// the only one\n }"),
+            "error: x:1:20: unexpected character \"/\"; a comment begins with #");
   const std::string dotted =
       "error: x:1:6: model: expected { ... }, found \".mixer.hyena.order\"; write model { mixer { "
       "hyena { order: ... } } }";
