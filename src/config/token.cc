@@ -110,14 +110,15 @@ class Scanner {
 
   // The length of the path without quotes that begins here, such as runs/a, ./a or ~/a: one
   // mistake. 0 if none does.
-  size_t PathLength() const {
+  size_t PathLength() {
     const char c = At(0);
-    if (!IsLetter(c) && c != '/' && c != '.' && c != '~') return 0;
+    if (position_ < searched_ || (!IsLetter(c) && c != '/' && c != '.' && c != '~')) return 0;
     const auto ends_name = [](char next) {
       return EndsPath(next) || std::string_view("/:\"'\0", 5).find(next) != std::string_view::npos;
     };
     size_t length = 0;
     while (!ends_name(At(length))) ++length;
+    searched_ = position_ + length;
     const bool is_comment = At(length + 1) == '/' || (length == 0 && At(1) == '*');
     if (At(length) != '/' || is_comment) return 0;
     while (position_ + length < text_.size() && !EndsPath(At(length))) ++length;
@@ -186,6 +187,7 @@ class Scanner {
   Problems* const problems_;
   std::vector<Token> tokens_;
   size_t position_ = 0;
+  size_t searched_ = 0;  // no path begins before it that was not found
   int line_ = 1;
   int column_ = 1;      // of the character at counted_
   size_t counted_ = 0;  // how far this line's characters are counted

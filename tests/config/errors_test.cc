@@ -228,6 +228,13 @@ TEST(ConfigErrors, DeepNestingIsRefusedWithoutRecursion) {
   EXPECT_EQ(lines[2], "error: x:1:261: nested deeper than 64 levels");
 }
 
+// Where each word is searched for the end of a path up to the end of the text, this takes minutes.
+TEST(ConfigErrors, AMegabyteWithoutSpacesIsReadOnce) {
+  std::string text;
+  while (text.size() < 1 << 20) text += "a!";
+  EXPECT_NE(OnlyError(text).find("this is no configuration"), std::string::npos);
+}
+
 TEST(ConfigErrors, Files) {
   const std::string large = ScratchDirectory("errors") / "large.textproto";
   ReplaceFileDurably(large, std::string((1 << 20) + 1, '\n'));
