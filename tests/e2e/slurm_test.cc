@@ -18,7 +18,7 @@ class SlurmCluster {
   explicit SlurmCluster(Path folder) : folder_(std::move(folder)) {
     const std::string start = SYNTRA_SOURCE_DIR "/tests/launch/slurm_cluster '";
     keeps_running_ = popen((start + folder_.string() + "'").c_str(), "w");
-    EXPECT_TRUE(WaitUntil([&] { return Has("ready") || Has("missing"); })) << folder_;
+    EXPECT_TRUE(WaitUntil([&] { return Has("ready") || Has("missing") || Has("failed"); }));
   }
   ~SlurmCluster() { pclose(keeps_running_); }
   SlurmCluster(const SlurmCluster&) = delete;
@@ -26,6 +26,7 @@ class SlurmCluster {
 
   // Why there is none; empty if there is one.
   std::string missing() const { return ReadOwnFile(folder_ / "missing", 1000).value_or(""); }
+  bool is_ready() const { return Has("ready"); }
   const Path& folder() const { return folder_; }
 
   // What one of Slurm's commands prints.
@@ -53,6 +54,7 @@ class Slurm : public TinyRun {
     TinyRun::SetUp();
     cluster_.emplace(scratch_ / "cluster");
     if (!cluster_->missing().empty()) GTEST_SKIP() << cluster_->missing();
+    ASSERT_TRUE(cluster_->is_ready()) << "Slurm does not start; its logs are above";
     // Open MPI refuses root; containers forbid reading another process's memory.
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
