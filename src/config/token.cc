@@ -91,8 +91,9 @@ class Scanner {
 
   void Next() {
     const char c = At(0);
-    if (const size_t path = PathLength()) {
-      NextPath(path);
+    if (const size_t length = PathLength()) {
+      EmitBad(length,
+              fmt::format("put the path {} in quotes", Quoted(text_.substr(position_, length))));
     } else if (IsLetter(c)) {
       size_t length = 1;
       while (IsLetter(At(length)) || IsDigit(At(length))) ++length;
@@ -108,8 +109,8 @@ class Scanner {
     }
   }
 
-  // The length of the path without quotes that begins here, such as runs/a, ./a or ~/a: one
-  // mistake. 0 if none does.
+  // The length of the path without quotes that begins here, such as runs/a, ./a or ~/a; 0 if none
+  // does. It is one mistake. The parts of a word without a path are not searched again.
   size_t PathLength() {
     const char c = At(0);
     if (position_ < searched_ || (!IsLetter(c) && c != '/' && c != '.' && c != '~')) return 0;
@@ -125,12 +126,9 @@ class Scanner {
     return length;
   }
 
-  void NextPath(size_t length) {
-    if (line_is_text_) {
-      problems_->Add(
-          {source_, line_, Column()},
-          fmt::format("put the path {} in quotes", Quoted(text_.substr(position_, length))));
-    }
+  // Says what is wrong here, unless the whole line was reported.
+  void EmitBad(size_t length, std::string message) {
+    if (line_is_text_) problems_->Add({source_, line_, Column()}, std::move(message));
     Emit(TokenKind::kBad, length);
   }
 
@@ -171,15 +169,11 @@ class Scanner {
 
   void NextBad() {
     const size_t length = BadLength();
-    if (line_is_text_) {
-      const std::string_view token = text_.substr(position_, length);
-      problems_->Add({source_, line_, Column()},
-                     token == kByteOrderMark
-                         ? "byte order mark; save the file as UTF-8 without one"
-                         : fmt::format("unexpected character {}{}",
-                                       Quoted(token.starts_with('/') ? "/" : token), HintHere()));
-    }
-    Emit(TokenKind::kBad, length);
+    const std::string_view token = text_.substr(position_, length);
+    EmitBad(length, token == kByteOrderMark
+                        ? "byte order mark; save the file as UTF-8 without one"
+                        : fmt::format("unexpected character {}{}",
+                                      Quoted(token.starts_with('/') ? "/" : token), HintHere()));
   }
 
   const std::string& source_;
@@ -187,7 +181,7 @@ class Scanner {
   Problems* const problems_;
   std::vector<Token> tokens_;
   size_t position_ = 0;
-  size_t searched_ = 0;  // no path begins before it that was not found
+  size_t searched_ = 0;  // up to where the last word was searched for a path
   int line_ = 1;
   int column_ = 1;      // of the character at counted_
   size_t counted_ = 0;  // how far this line's characters are counted
