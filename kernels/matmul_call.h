@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products that a call of matmul, matmul_relu, masked_matmul or batch_matmul stands for
-// (kernels/ops/matmul.cc, batch_matmul.cc).
+// The product that a call of matmul, matmul_relu or masked_matmul stands for
+// (kernels/ops/matmul.cc).
 #pragma once
 
 #include "kernels/bound_kernel.h"
@@ -9,10 +9,8 @@
 
 namespace syntra {
 
-// `groups` products. The operands of one group follow those of the group before, without gaps.
 struct MatmulCall {
   GemmProblem problem;
-  int64_t groups = 1;
   size_t b_parts = 1;  // how many matrices side by side form B: inputs 1, 2, ..
 
   static MatmulCall Of(const OpCall& call) {
@@ -47,23 +45,18 @@ struct MatmulCall {
     return result;
   }
 
-  static MatmulCall OfBatch(const OpCall& call) {
-    const Shape &a = call.inputs[0].shape, &c = call.outputs[0].shape;
-    MatmulCall result = WithTypes(call);
-    result.problem.transpose_a = call.attributes.Flag("transpose_a");
-    result.problem.transpose_b = call.attributes.Flag("transpose_b");
-    result.problem.m = c[-2];
-    result.problem.k = a[result.problem.transpose_a ? -2 : -1];
-    result.problem.n = c[-1];
-    result.groups = c.size() / (c[-2] * c[-1]);
-    return result;
-  }
-
   static MatmulCall OfRelu(const OpCall& call) {
     return WithEpilogue(call, call.outputs[1].present() ? Epilogue::kReluMask : Epilogue::kRelu);
   }
 
   static MatmulCall OfMasked(const OpCall& call) { return WithEpilogue(call, Epilogue::kMask); }
+
+  // The type in which operands are multiplied.
+  static DType TypeOf(const OpCall& call) {
+    const bool bf16 = call.inputs[0].dtype == DType::kBF16 ||
+                      call.inputs[1].dtype == DType::kBF16 || call.outputs[0].dtype == DType::kBF16;
+    return bf16 ? DType::kBF16 : DType::kF32;
+  }
 
   // The mask that the epilogue writes or applies; null if it has none.
   void* MaskIn(const KernelArguments& arguments) const {
@@ -80,10 +73,8 @@ struct MatmulCall {
   }
 
   static MatmulCall WithTypes(const OpCall& call) {
-    const bool bf16 = call.inputs[0].dtype == DType::kBF16 ||
-                      call.inputs[1].dtype == DType::kBF16 || call.outputs[0].dtype == DType::kBF16;
     MatmulCall result;
-    result.problem.ab = bf16 ? DType::kBF16 : DType::kF32;
+    result.problem.ab = TypeOf(call);
     result.problem.c = call.outputs[0].dtype;
     result.problem.accumulate = Accumulates(call, 0);
     return result;

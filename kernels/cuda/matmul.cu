@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul, batch_matmul, matmul_relu and masked_matmul with cuBLASLt or, where it is faster, our own
-// kernel. Operands of another element type than the product's are first converted into the
-// workspace.
+// matmul, matmul_relu and masked_matmul with cuBLASLt or, where it is faster, our own kernel.
+// Operands of another element type than the product's are first converted into the workspace.
 #include "kernels/cuda/matmul.h"
 
 #include <fmt/format.h>
@@ -78,13 +77,11 @@ BoundKernel BindOnHopper(const OpCall& call, const MatmulCall& matmul) {
 // its ReLU turns NaN into 0, and those with masks are slower (kernels/README.md).
 BoundKernel BindLibrary(const OpCall& call, const MatmulCall& matmul) {
   GemmProblem problem = matmul.problem;
-  const gpu::GemmBatch batch{matmul.groups, problem.m * problem.k, problem.k * problem.n,
-                             problem.m * problem.n};
   const Epilogue epilogue = std::exchange(problem.epilogue, Epilogue::kNone);
   BoundKernel kernel;
   WorkspaceLayout layout;
   Operands operands(call, matmul, layout);
-  gpu::Gemm gemm(problem, batch);
+  gpu::Gemm gemm(problem);
   const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
@@ -123,9 +120,6 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
 
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {
   return gpu::BindMatmul(call, MatmulCall::Of(call));
-}
-std::optional<BoundKernel> cuda_batch_matmul(const OpCall& call) {
-  return gpu::BindMatmul(call, MatmulCall::OfBatch(call));
 }
 std::optional<BoundKernel> cuda_masked_matmul(const OpCall& call) {
   return gpu::BindMatmul(call, MatmulCall::OfMasked(call));

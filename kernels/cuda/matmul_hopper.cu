@@ -285,8 +285,8 @@ bool HopperServesMatmul(const MatmulCall& matmul) {
   const bool types = p.ab == DType::kBF16 && p.c == DType::kBF16 && p.alpha == 1.0f;
   // With few tiles the library's products, which may have smaller ones, are as fast.
   constexpr int64_t kLeastShare = 4;  // of the multiprocessors
-  return dense && types && FitInt({p.m, p.n, p.k, TilesOf(p)}) && matmul.groups == 1 &&
-         matmul.b_parts == 1 && p.n % kTileColumns == 0 && p.k % kEight == 0 && p.k > kPiece &&
+  return dense && types && FitInt({p.m, p.n, p.k, TilesOf(p)}) && matmul.b_parts == 1 &&
+         p.n % kTileColumns == 0 && p.k % kEight == 0 && p.k > kPiece &&
          TilesOf(p) * kLeastShare >= Multiprocessors() &&
          WithKernel(p.epilogue, [](auto kernel) { return HasHopperCode(kernel); });
 }

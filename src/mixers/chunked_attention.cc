@@ -10,9 +10,16 @@
 namespace syntra {
 namespace {
 
-// Sums of k v^T are kept in f32: they run over whole sequences.
+// Queries, keys, values and outputs are [B, C, L, H, W], scores [B, C, H, L, L], sums
+// [B, C, H, F, K].
+
+// k v^T, in f32: these sums run over whole sequences.
 Value Sums(const Scope& scope, Value key, Value value) {
-  return BatchProduct(scope, key, value, DType::kF32, Transposed::kLeft);
+  return BatchProduct(scope, key, value, DType::kF32, Transposed::kLeft, {0, 1});
+}
+
+Value Read(const Scope& scope, Value query, Value sums) {
+  return BatchProduct(scope, query, sums, DType::kF32, Transposed::kNone, {0, 2});
 }
 
 // The attention of one sequence length: C chunks of L positions.
@@ -28,11 +35,12 @@ class Chunks {
   Value Attend(const ChunkedOperands& operands) const {
     const Value query = Split(operands.query), key = Split(operands.key),
                 value = Split(operands.value);
-    if (IsOneSum()) return Join(BatchProduct(scope_, query, Sums(scope_, key, value), DType::kF32));
+    if (IsOneSum()) return Join(Read(scope_, query, Sums(scope_, key, value)));
     const Value scores = Multiply(
-        scope_, BatchProduct(scope_, query, key, scope_.TypeOf(query).dtype, Transposed::kRight),
+        scope_,
+        BatchProduct(scope_, query, key, scope_.TypeOf(query).dtype, Transposed::kRight, {0, 1}),
         Inside());
-    Value y = BatchProduct(scope_, scores, value, DType::kF32);
+    Value y = BatchProduct(scope_, scores, value, DType::kF32, Transposed::kNone, {1, 2});
     if (count_ > 1) {
       y = Add(scope_, y, FromOthers(query, key, value, false));
       if (!attention_.causal) y = Add(scope_, y, FromOthers(query, key, value, true));
@@ -44,71 +52,74 @@ class Chunks {
   // Every query reads the same sum over all keys.
   bool IsOneSum() const { return !attention_.causal && attention_.decay.empty(); }
 
-  double decay(int64_t head) const {
-    return attention_.decay.empty() ? 1.0 : attention_.decay[head];
-  }
   // The number of different decays: one for each head, or one for all.
   int64_t decays() const { return attention_.decay.empty() ? 1 : attention_.heads; }
 
-  // x [B, T, H * W] as [B, C, H, L, W], zeros after the last position.
+  // x [B, T, H * W] as [B, C, L, H, W], zeros after the last position.
   Value Split(Value x) const {
     const Shape shape = scope_.TypeOf(x).shape;
     const int64_t heads = attention_.heads;
     x = Pad(scope_, x, 1, 0, count_ * chunk_ - length_);
-    x = Reshape(scope_, x, {shape[0], count_, chunk_, heads, shape[2] / heads});
-    return Transpose(scope_, x, {0, 1, 3, 2, 4});
+    return Reshape(scope_, x, {shape[0], count_, chunk_, heads, shape[2] / heads});
   }
 
   Value Join(Value y) const {
     const Shape shape = scope_.TypeOf(y).shape;
-    y = Transpose(scope_, y, {0, 1, 3, 2, 4});
-    y = Reshape(scope_, y, {shape[0], count_ * chunk_, shape[2] * shape[4]});
+    y = Reshape(scope_, y, {shape[0], count_ * chunk_, shape[3] * shape[4]});
     return First(scope_, y, 1, length_);
   }
 
-  // A constant [H or 1, rows, columns] of decay^power(row, column), 0 where the power is negative.
+  // decay^power, 0 if the power is negative.
+  float Decay(int64_t head, int64_t power) const {
+    const double decay = attention_.decay.empty() ? 1.0 : attention_.decay[head];
+    return power < 0 ? 0.0F : static_cast<float>(std::pow(decay, static_cast<double>(power)));
+  }
+
+  // A constant [H or 1, size, size] of decay^power(row, column).
   template <typename Power>
-  Value Decays(int64_t rows, int64_t columns, const Power& power) const {
+  Value Decays(int64_t size, const Power& power) const {
     std::vector<float> weights;
     for (int64_t head = 0; head < decays(); ++head) {
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < columns; ++j) {
-          const int64_t exponent = power(i, j);
-          weights.push_back(exponent < 0 ? 0.0F
-                                         : static_cast<float>(std::pow(
-                                               decay(head), static_cast<double>(exponent))));
-        }
+      for (int64_t i = 0; i < size; ++i) {
+        for (int64_t j = 0; j < size; ++j) weights.push_back(Decay(head, power(i, j)));
       }
     }
-    return scope_.program().Constant({decays(), rows, columns}, std::move(weights));
+    return scope_.program().Constant({decays(), size, size}, std::move(weights));
+  }
+
+  // The same for each position of a chunk, [L, H or 1, 1].
+  template <typename Power>
+  Value PositionDecays(const Power& power) const {
+    std::vector<float> weights;
+    for (int64_t i = 0; i < chunk_; ++i) {
+      for (int64_t head = 0; head < decays(); ++head) weights.push_back(Decay(head, power(i)));
+    }
+    return scope_.program().Constant({chunk_, decays(), 1}, std::move(weights));
   }
 
   // The weights of a chunk's positions for each other.
   Value Inside() const {
-    return Decays(chunk_, chunk_, [&](int64_t i, int64_t j) {
-      return attention_.causal ? i - j : std::abs(i - j);
-    });
+    return Decays(
+        chunk_, [&](int64_t i, int64_t j) { return attention_.causal ? i - j : std::abs(i - j); });
   }
 
   // The sum over the earlier chunks, or over the later ones. The way from a key to a query has
   // three parts: out of the key's chunk, over the chunks between, and into the query's chunk.
   Value FromOthers(Value query, Value key, Value value, bool later) const {
-    const Value out =
-        Decays(chunk_, 1, [&](int64_t j, int64_t) { return later ? j : chunk_ - 1 - j; });
-    const Value in =
-        Decays(chunk_, 1, [&](int64_t i, int64_t) { return later ? chunk_ - i : i + 1; });
+    const Value out = PositionDecays([&](int64_t j) { return later ? j : chunk_ - 1 - j; });
+    const Value in = PositionDecays([&](int64_t i) { return later ? chunk_ - i : i + 1; });
     const Value sums = Sums(scope_, Multiply(scope_, key, out), value);
-    return BatchProduct(scope_, Multiply(scope_, query, in), Carried(sums, later), DType::kF32);
+    return Read(scope_, Multiply(scope_, query, in), Carried(sums, later));
   }
 
-  // For each chunk the sum over the chunks before it, or after it; f32 [B, C, H, F, K].
+  // For each chunk the sum over the chunks before it, or after it.
   Value Carried(Value sums, bool later) const {
     if (attention_.decay.empty()) {
       return scope_.One("cumulative_sum",
                         {{"axis", int64_t{1}}, {"reverse", later}, {"exclusive", true}}, {sums});
     }
     const Shape shape = scope_.TypeOf(sums).shape;
-    const Value map = Decays(count_, count_, [&](int64_t to, int64_t from) {
+    const Value map = Decays(count_, [&](int64_t to, int64_t from) {
       return ((later ? from - to : to - from) - 1) * chunk_;
     });
     const Value flat = Reshape(scope_, sums, {shape[0], shape[1], shape[2] * shape[3] * shape[4]});
@@ -164,7 +175,7 @@ Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
   const Shape key = scope.TypeOf(operands.key).shape, value = scope.TypeOf(operands.value).shape;
   const int64_t batch = key[0], rows = key[2], columns = value[2] / heads;
   const auto in_heads = [&](Value x, int64_t width) {
-    return Reshape(scope, x, {batch, heads, 1, width});
+    return Reshape(scope, x, {batch, 1, heads, width});
   };
   const Value outer =
       Sums(scope, in_heads(operands.key, rows / heads), in_heads(operands.value, columns));
@@ -172,8 +183,7 @@ Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
                                 DecayOfRows(scope, attention, rows));
   // With a query of bf16 the product would round the sums, which may nearly cancel in it.
   const Value query = Cast(scope, in_heads(operands.query, rows / heads), DType::kF32);
-  const Value y = BatchProduct(
-      scope, query, Reshape(scope, sums, {batch, heads, rows / heads, columns}), DType::kF32);
+  const Value y = Read(scope, query, Reshape(scope, sums, {batch, heads, rows / heads, columns}));
   return Reshape(scope, y, {batch, 1, value[2]});
 }
 

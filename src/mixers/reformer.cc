@@ -91,21 +91,19 @@ class Reformer final : public TokenMixer {
     const Value values =
         Remember(scope, step, "value", ProjectValue(scope, HeadsOf(config_), step.x));
 
-    const auto of_heads = [&](Value x) {
-      return Transpose(scope, InHeads(scope, x, count), {0, 2, 1, 3});
-    };
-    const Value scores = BatchProduct(scope, of_heads(query), Unit(scope, of_heads(queries)),
-                                      DType::kF32, Transposed::kRight);
+    const Value scores = BatchProduct(scope, InHeads(scope, query, count),
+                                      Unit(scope, InHeads(scope, queries, count)), DType::kF32,
+                                      Transposed::kRight, {0, 1});
     const Value masked =
         Add(scope, scores, StepMask(scope, step, own, Transpose(scope, ids, {0, 2, 3, 1})));
     const Value pairs = Reshape(scope, masked, {shape[0], count, 1, rounds * step.length});
     const Value parts =
         Reshape(scope, scope.One("softmax", {}, {pairs}), {shape[0], count, rounds, step.length});
     const Value weights = SumTo(scope, parts, {shape[0], count, 1, step.length});
-    const Value mixed = BatchProduct(scope, weights, of_heads(values), DType::kF32);
-    const Value narrow = Cast(scope, Joined(scope, Transpose(scope, mixed, {0, 2, 1, 3})),
-                              scope.TypeOf(step.x).dtype);
-    return ProjectOutput(scope, narrow, shape[2]);
+    const Value mixed = BatchProduct(scope, weights, InHeads(scope, values, count), DType::kF32,
+                                     Transposed::kNone, {1, 2});
+    return ProjectOutput(scope, Cast(scope, Joined(scope, mixed), scope.TypeOf(step.x).dtype),
+                         shape[2]);
   }
 
  private:

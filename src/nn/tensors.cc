@@ -2,15 +2,6 @@
 #include "nn/tensors.h"
 
 namespace syntra {
-namespace {
-
-Attributes ProductAttributes(DType dtype, Transposed transposed) {
-  return {{"transpose_a", transposed == Transposed::kLeft},
-          {"transpose_b", transposed == Transposed::kRight},
-          {"dtype", std::string(NameOf(dtype))}};
-}
-
-}  // namespace
 
 Value Reshape(const Scope& scope, Value x, const Shape& shape) {
   return scope.One("reshape", {{"shape", IntegersOf(shape)}}, {x});
@@ -54,12 +45,22 @@ Value AffineMap(const Scope& scope, Value x, double scale, double shift) {
   return scope.One("affine", {{"scale", scale}, {"shift", shift}}, {x});
 }
 
-Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype, Transposed transposed) {
-  return scope.One("batch_matmul", ProductAttributes(dtype, transposed), {a, b});
+Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype, Transposed transposed,
+                   const Attributes::Integers& rows_first) {
+  return scope.One("batch_matmul",
+                   {{"transpose_a", transposed == Transposed::kLeft},
+                    {"transpose_b", transposed == Transposed::kRight},
+                    {"dtype", std::string(NameOf(dtype))},
+                    {"rows_first", rows_first}},
+                   {a, b});
 }
 
 Value Product(const Scope& scope, Value a, Value b, DType dtype, Transposed transposed) {
-  return scope.One("matmul", ProductAttributes(dtype, transposed), {a, b});
+  return scope.One("matmul",
+                   {{"transpose_a", transposed == Transposed::kLeft},
+                    {"transpose_b", transposed == Transposed::kRight},
+                    {"dtype", std::string(NameOf(dtype))}},
+                   {a, b});
 }
 
 Value Cast(const Scope& scope, Value x, DType dtype) {

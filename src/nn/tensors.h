@@ -29,9 +29,12 @@ Value Multiply(const Scope& scope, Value a, Value b);
 // scale x + shift.
 Value AffineMap(const Scope& scope, Value x, double scale, double shift = 0);
 // a b for each index of the leading axes, one of them transposed or none, in the element type.
+// Operands in `rows_first` (0 for a, 1 for b, 2 for the result) are [.., R, H, C], not [.., H, R,
+// C].
 enum class Transposed { kNone, kLeft, kRight };
 Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype,
-                   Transposed transposed = Transposed::kNone);
+                   Transposed transposed = Transposed::kNone,
+                   const Attributes::Integers& rows_first = {});
 // a b for matrices, one of them transposed or none; all axes of a but the last count as its rows.
 Value Product(const Scope& scope, Value a, Value b, DType dtype,
               Transposed transposed = Transposed::kNone);

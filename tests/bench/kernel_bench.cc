@@ -161,8 +161,12 @@ class Bench {
 // The products of a layer of T5-small, batch 4 x 512: forward, input gradients, weight gradients.
 void Bench::Products(DType dtype) const {
   const std::string name(NameOf(dtype));
-  const auto with = [](bool a, bool b, const std::string& type) {
-    return Attributes{{"transpose_a", a}, {"transpose_b", b}, {"dtype", type}};
+  const auto with = [](bool a, bool b, const std::string& type,
+                       Attributes::Integers rows_first = {}) {
+    return Attributes{{"transpose_a", a},
+                      {"transpose_b", b},
+                      {"dtype", type},
+                      {"rows_first", std::move(rows_first)}};
   };
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{2048, 512, 512}, {2048, 2048, 512}, {2048, 512, 2048}}) {
@@ -184,8 +188,10 @@ void Bench::Products(DType dtype) const {
   Run(name + " heads", "shared_matmul", straight, {heads, x}, {});
   Run(name, "shared_matmul_grad", {{"shape", one}}, {x, x}, {});
   Run(name + " heads", "shared_matmul_grad", {{"shape", eight}}, {x, x}, {});
-  Run(name + " heads", "batch_matmul", with(false, true, name),
+  Run(name, "batch_matmul", with(false, true, name),
       {{dtype, {8, 8, 512, 64}}, {dtype, {8, 8, 512, 64}}}, {});
+  Run(name + " heads in rows", "batch_matmul", with(false, true, name, {0, 1}),
+      {{dtype, {8, 512, 8, 64}}, {dtype, {8, 512, 8, 64}}}, {});
   Run("456x512x32128 " + name, "matmul", with(false, true, "f32"),
       {{dtype, {456, 512}}, F32({32128, 512})}, {});
 }

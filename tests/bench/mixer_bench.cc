@@ -33,6 +33,7 @@ struct Options {
   int64_t batch = 4, length = 512, width = 512;
   bool causal = false;
   int threads = 0, ops = 0;
+  bool by_operands = false;
 };
 
 class Layer {
@@ -101,14 +102,15 @@ class Layer {
   std::optional<Executable> program_;
 };
 
-// Milliseconds a pass of each op, the longest first.
+// Milliseconds a pass of each op, or of its calls with operands of the same types, the longest
+// first.
 void PrintOps(const Options& options) {
   Layer layer(options);
   layer.Run();
   std::map<std::string, double> ops;
   for (int i = 0; i < options.ops; ++i) {
-    for (const OpWork& op : OpsOfRun(layer.TimedRun(), /*by_operands=*/false)) {
-      ops[op.op] += op.seconds;
+    for (const OpWork& op : OpsOfRun(layer.TimedRun(), options.by_operands)) {
+      ops[op.operands.empty() ? op.op : op.op + " " + op.operands] += op.seconds;
     }
   }
   std::vector<std::pair<std::string, double>> rows(ops.begin(), ops.end());
@@ -139,6 +141,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: all");
   app.add_flag("--causal", options.causal);
   app.add_option("--ops", options.ops, "Print the time of each op over so many passes");
+  app.add_flag("--by-operands", options.by_operands, "Those with operands of the same types apart");
   CLI11_PARSE(app, argc, argv);
   if (options.threads > 0) syntra::SetThreadCount(options.threads);
   return syntra::EndedBy(

@@ -53,19 +53,24 @@ TEST(Reference, AddNormOfThreeAndFour) {
   ExpectNumbers(outputs[2], {r});
 }
 
+// Of matmul and batch_matmul.
+Attributes ProductOf(bool transpose_a, bool transpose_b, Attributes::Integers rows_first = {}) {
+  return {{"transpose_a", transpose_a},
+          {"transpose_b", transpose_b},
+          {"dtype", "f32"},
+          {"rows_first", std::move(rows_first)}};
+}
+
 TEST(Reference, MatrixProducts) {
-  const auto product = [](bool transpose_a, bool transpose_b) {
-    return Attributes{{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", "f32"}};
-  };
   const CaseTensor a = Floats({2, 2}, {1, 2, 3, 4}), b = Floats({2, 2}, {5, 6, 7, 8});
-  ExpectNumbers(Call("matmul", product(false, false), {a, b})[0], {19, 22, 43, 50});
-  ExpectNumbers(Call("matmul", product(false, true), {a, b})[0], {17, 23, 39, 53});
-  ExpectNumbers(Call("matmul", product(true, false), {a, b})[0], {26, 30, 38, 44});
+  ExpectNumbers(Call("matmul", ProductOf(false, false), {a, b})[0], {19, 22, 43, 50});
+  ExpectNumbers(Call("matmul", ProductOf(false, true), {a, b})[0], {17, 23, 39, 53});
+  ExpectNumbers(Call("matmul", ProductOf(true, false), {a, b})[0], {26, 30, 38, 44});
   // Two groups of 1 x 2 by 2 x 1; rows of both operands under transpose_a are one index.
   const CaseTensor left = Floats({2, 1, 2}, {1, 2, 3, 4}), right = Floats({2, 2, 1}, {5, 6, 7, 8});
-  ExpectNumbers(Call("batch_matmul", product(false, false), {left, right})[0], {17, 53});
-  ExpectNumbers(Call("matmul", product(true, false), {left, left})[0], {10, 14, 14, 20});
-  ExpectNumbers(Call("batch_matmul", product(true, false), {left, left})[0],
+  ExpectNumbers(Call("batch_matmul", ProductOf(false, false), {left, right})[0], {17, 53});
+  ExpectNumbers(Call("matmul", ProductOf(true, false), {left, left})[0], {10, 14, 14, 20});
+  ExpectNumbers(Call("batch_matmul", ProductOf(true, false), {left, left})[0],
                 {1, 2, 2, 4, 9, 12, 12, 16});
 }
 
@@ -94,13 +99,23 @@ TEST(Reference, ProductsOfBatches) {
   ExpectNumbers(Call("shared_matmul", {{"transpose", false}}, {groups, x})[0], {21, 4});
   const auto product = [&](bool transpose_a, bool transpose_b) {
     const CaseTensor a = Floats({1, 2, 2}, {1, 2, 3, 4}), b = Floats({1, 2, 2}, {5, 6, 7, 8});
-    return Call("batch_matmul",
-                {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", "f32"}},
-                {a, b})[0];
+    return Call("batch_matmul", ProductOf(transpose_a, transpose_b), {a, b})[0];
   };
   ExpectNumbers(product(false, false), {19, 22, 43, 50});
   ExpectNumbers(product(true, false), {26, 30, 38, 44});
   ExpectNumbers(product(false, true), {17, 23, 39, 53});
+}
+
+// Two rows of two heads of one column each: rows (1, 2) and (3, 4), so heads (1, 3) and (2, 4).
+TEST(Reference, ProductsOfHeadsInRows) {
+  const CaseTensor rows = Floats({2, 2, 1}, {1, 2, 3, 4}), heads = Floats({2, 1, 1}, {10, 100});
+  ExpectNumbers(Call("batch_matmul", ProductOf(false, true, {0, 1}), {rows, rows})[0],
+                {1, 3, 3, 9, 4, 8, 8, 16});
+  ExpectNumbers(Call("batch_matmul", ProductOf(false, false, {0}), {rows, heads})[0],
+                {10, 30, 200, 400});
+  ExpectNumbers(Call("batch_matmul", ProductOf(false, false, {0, 2}), {rows, heads})[0],
+                {10, 200, 30, 400});
+  EXPECT_THROW(Call("batch_matmul", ProductOf(false, false, {0}), {heads, heads}), Error);
 }
 
 TEST(Reference, Rows) {

@@ -74,10 +74,12 @@ Value Composed(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
     return one("transpose", swap_heads, {one("reshape", {{"shape", heads}}, {x})});
   };
   const auto product = [&](Value a, Value b, bool transpose_b) {
-    return one(
-        "batch_matmul",
-        {{"transpose_a", false}, {"transpose_b", transpose_b}, {"dtype", std::string("f32")}},
-        {a, b});
+    return one("batch_matmul",
+               {{"transpose_a", false},
+                {"transpose_b", transpose_b},
+                {"dtype", std::string("f32")},
+                {"rows_first", Integers{}}},
+               {a, b});
   };
   const Value dots = product(heads_first(of.query), heads_first(of.key), true);
   const Value terms = of.table ? one("add", {}, {dots, of.table}) : dots;
