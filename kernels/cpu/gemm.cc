@@ -22,6 +22,7 @@
 #include "kernels/bit_mask.h"
 #include "kernels/cpu/bit_mask.h"
 #include "kernels/cpu/pack.h"
+#include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/tile_gemm.h"
 
 namespace syntra {
@@ -110,7 +111,7 @@ class Runner {
   std::vector<Context> contexts_;
 };
 
-// A product by the library or, with a packed B, by AMX.
+// A product by the library, with a packed B by AMX, or by panels.
 class Product {
  public:
   Product(Runner library, size_t scratch)
@@ -121,9 +122,15 @@ class Product {
         packed_bytes_(packs_b ? AlignUp(tiles.packed_bytes()) : 0),
         workspace_bytes_(packed_bytes_ + AlignUp(tiles.workspace_bytes())) {}
 
+  explicit Product(const PanelGemm& panels)
+      : multiplier_(panels), workspace_bytes_(AlignUp(panels.workspace_bytes())) {}
+
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // `mask`: of our own products only.
+  // `mask`: of products by AMX only.
   void Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask) const {
+    if (const auto* panels = std::get_if<PanelGemm>(&multiplier_)) {
+      return panels->Run(a, b, c, workspace);
+    }
     if (const auto* library = std::get_if<Runner>(&multiplier_)) {
       return library->Run({a, b, c, workspace});
     }
@@ -137,7 +144,7 @@ class Product {
   }
 
  private:
-  std::variant<Runner, TileGemm> multiplier_;
+  std::variant<Runner, TileGemm, PanelGemm> multiplier_;
   size_t packed_bytes_ = 0, workspace_bytes_;
 };
 
@@ -365,6 +372,10 @@ Gemm::Gemm(const GemmProblem& p, GemmThreads threads) try {
   const ShortageGuard guard("oneDNN");
   if (threads == GemmThreads::kCaller && TileGemm::Covers(p)) {
     plan_ = std::make_unique<Plan>(Plan{Bands(p), {TilesOf(p, threads), /*packs_b=*/true}});
+    return;
+  }
+  if (threads == GemmThreads::kCaller && PanelGemm::Covers(p)) {
+    plan_ = std::make_unique<Plan>(Plan{Bands(p), Product(PanelGemm(p))});
     return;
   }
   const Bands bands(p, threads);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with oneDNN or, of bf16 where a processor has AMX, our own (tile_gemm.h): those
-// with a packed B of at most 8,192 rows and those on one thread. A product is planned when a kernel
-// is bound, and runs on raw pointers. Operands with dense rows are 5 to 10 % faster than others. C
-// does not depend on the number of threads.
+// Matrix products with oneDNN or our own. With AMX, products of bf16 are our own (tile_gemm.h): those
+// with a packed B of at most 8,192 rows and those on one thread. With AVX-512, other products on
+// one thread are (panel_gemm.h). A product is planned when a kernel is bound, and runs on raw
+// pointers. C does not depend on the number of threads.
 #pragma once
 
 #include <cstddef>

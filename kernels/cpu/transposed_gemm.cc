@@ -20,72 +20,28 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/transposed_gemm.cc"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/pack.h"
-#include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/register_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
+bool HasProduct(DType type) { return HasRegisterTiles(type); }
+
 #if SYNTRA_AVX512
-
-bool HasProduct(DType type) { return type == DType::kF32 || kProcessor.avx512_bf16; }
-
-constexpr int kVectors = kPanelColumns / 16;
-
-// Adds products of f32, or of pairs of bf16 (for which Highway 1.0 has no instruction).
-template <bool kPairs>
-HWY_INLINE FloatVector MultiplyAdd(FloatVector a, FloatVector b, FloatVector sum) {
-  if constexpr (!kPairs) return hn::MulAdd(a, b, sum);
-  asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
-  return sum;
-}
-
-// kRows rows and 64 columns of C. A is a strip of kRows columns, B a panel, of `words` rows.
-template <bool kPairs, int kRows>
-void Tile(const float* a, const float* b, int64_t words, float* c, int64_t stride,
-          bool accumulate) {
-  const FloatTag d;
-  FloatVector sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j) {
-      sums[i][j] = hn::Zero(d);
-      __builtin_prefetch(c + i * stride + 16 * j, 1);
-    }
-  }
-  for (int64_t word = 0; word < words; ++word, a += kRows, b += kPanelColumns) {
-    FloatVector row[kVectors];
-#pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, b + 16 * j);
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const FloatVector factor = hn::Set(d, a[i]);
-#pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j) {
-        sums[i][j] = MultiplyAdd<kPairs>(factor, row[j], sums[i][j]);
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j) {
-      StoreResult(sums[i][j], c + i * stride + 16 * j, Whole(), accumulate);
-    }
-  }
-}
 
 template <bool kPairs>
 void SquareOf(const float* a, const float* b, int64_t words, float* c, int64_t stride,
               bool accumulate) {
   constexpr int kStrip = kStripColumns, kRest = kPanelColumns % kStrip;
+  const auto sums_at = [&](int row) {
+    return TileSums<float>{c + row * stride, stride, 1.0f, accumulate};
+  };
   int row = 0;
   for (; row + kStrip <= kPanelColumns; row += kStrip) {
-    Tile<kPairs, kStrip>(a + row * words, b, words, c + row * stride, stride, accumulate);
+    RegisterTile<kPairs, kStrip>(StripWords<kStrip>{a + row * words}, b, words, sums_at(row));
   }
-  Tile<kPairs, kRest>(a + row * words, b, words, c + row * stride, stride, accumulate);
+  RegisterTile<kPairs, kRest>(StripWords<kRest>{a + row * words}, b, words, sums_at(row));
 }
 
 // 64 rows and columns of C. A is a panel in strips, B one in rows.
@@ -100,8 +56,6 @@ void Square(DType type, const void* a, const void* b, int64_t words, float* c, i
 }
 
 #else
-
-bool HasProduct(DType) { return false; }
 
 void Square(DType, const void*, const void*, int64_t, float*, int64_t, bool) {
   Fail(ExitCode::kInternal, "no transposed product for these vectors");

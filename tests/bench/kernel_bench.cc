@@ -192,6 +192,9 @@ void Bench::Products(DType dtype) const {
       {{dtype, {8, 8, 512, 64}}, {dtype, {8, 8, 512, 64}}}, {});
   Run(name + " heads in rows", "batch_matmul", with(false, true, name, {0, 1}),
       {{dtype, {8, 512, 8, 64}}, {dtype, {8, 512, 8, 64}}}, {});
+  const TensorType keys = {dtype, {32, 64, 8, 64}}, values = {dtype, {32, 64, 8, 128}};
+  Run(name + " chunks, scores", "batch_matmul", with(false, true, name, {0, 1}), {keys, keys}, {});
+  Run(name + " chunks, sums", "batch_matmul", with(true, false, name, {0, 1}), {keys, values}, {});
   Run("456x512x32128 " + name, "matmul", with(false, true, "f32"),
       {{dtype, {456, 512}}, F32({32128, 512})}, {});
 }
