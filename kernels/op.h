@@ -104,8 +104,12 @@ struct Op {
   // The outputs are read before they are written, and are stored outside the program (optimizer
   // updates, caches).
   bool updates = false;
-  // Output 0 has the elements of input 0 in the same order, so it may lie in its memory.
+  // Output 0 has the elements of input 0 in the same order. If they are of the same type, it may
+  // lie in its memory, and nothing is left to do.
   bool keeps_elements = false;
+  // An element of output 0 depends on only that element of each input of its type and size, so
+  // output 0 may lie in the memory of such an input.
+  bool elementwise = false;
   // Output 1 is a mask (kernels/bit_mask.h) of where gradients pass through output 0, as of a ReLU.
   bool masks = false;
   // Operands that may be columns of a wider matrix (TensorType::pitch), at multiples of eight of

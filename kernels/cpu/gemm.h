@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with oneDNN or our own. With AMX, products of bf16 are our own (tile_gemm.h): those
-// with a packed B of at most 8,192 rows and those on one thread. With AVX-512, other products on
-// one thread are (panel_gemm.h). A product is planned when a kernel is bound, and runs on raw
+// Matrix products with oneDNN or our own. With AMX, products of bf16 are our own (tile_gemm.h):
+// those with a packed B of at most 8,192 rows and those on one thread. With AVX-512, other products
+// on one thread are (panel_gemm.h). A product is planned when a kernel is bound, and runs on raw
 // pointers. C does not depend on the number of threads.
 #pragma once
 

@@ -80,10 +80,16 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 }  // namespace
 
 Op op_activation() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 // Its cases are the gradients of activation's.
-Op op_activation_grad() { return {.infer = GradInfer, .reference = GradReference}; }
+Op op_activation_grad() {
+  return {.infer = GradInfer, .reference = GradReference, .elementwise = true};
+}
 
 }  // namespace syntra

@@ -25,7 +25,11 @@ void Gradient(GradientRule& rule) {
 }  // namespace
 
 Op op_add() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = BroadcastCases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = BroadcastCases,
+          .elementwise = true};
 }
 
 }  // namespace syntra

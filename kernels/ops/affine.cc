@@ -33,7 +33,11 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_affine() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 }  // namespace syntra

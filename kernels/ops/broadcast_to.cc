@@ -40,7 +40,11 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_broadcast_to() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 }  // namespace syntra

@@ -38,7 +38,11 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_copy() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .keeps_elements = true};
 }
 
 }  // namespace syntra

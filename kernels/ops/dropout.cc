@@ -62,7 +62,11 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_dropout() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 }  // namespace syntra

@@ -67,7 +67,11 @@ std::vector<OpCase> GradCases() {
 }  // namespace
 
 Op op_gated_gelu() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 Op op_gated_gelu_grad() {

@@ -62,7 +62,11 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 }  // namespace
 
 Op op_gated_gelu_dropout() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 // Its cases are the gradients of gated_gelu_dropout's.

@@ -26,7 +26,11 @@ void Gradient(GradientRule& rule) {
 }  // namespace
 
 Op op_multiply() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = BroadcastCases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = BroadcastCases,
+          .elementwise = true};
 }
 
 }  // namespace syntra

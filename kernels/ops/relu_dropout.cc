@@ -61,10 +61,16 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 }  // namespace
 
 Op op_relu_dropout() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 // Its cases are the gradients of relu_dropout's.
-Op op_relu_dropout_grad() { return {.infer = GradInfer, .reference = GradReference}; }
+Op op_relu_dropout_grad() {
+  return {.infer = GradInfer, .reference = GradReference, .elementwise = true};
+}
 
 }  // namespace syntra

@@ -49,7 +49,11 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_sum_to() {
-  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .elementwise = true};
 }
 
 }  // namespace syntra

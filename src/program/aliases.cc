@@ -49,6 +49,13 @@ bool IsTransient(const Program& program, Value value) {
   return program.info(value).kind == ValueKind::kTransient;
 }
 
+// Whether two values can lie in the same memory.
+bool CanShare(const Program& program, Value a, Value b) {
+  if (!a || !IsTransient(program, a) || !IsTransient(program, b)) return false;
+  const TensorType &x = program.info(a).type, &y = program.info(b).type;
+  return x.dtype == y.dtype && x.shape.size() == y.shape.size();
+}
+
 // Places what instruction i would have side by side so, if everything else can deal with that.
 void PlaceSideBySide(const Program& program, const std::vector<Uses>& uses, size_t i,
                      std::vector<Place>& places) {
@@ -95,17 +102,24 @@ Aliases FindAliases(const Program& program) {
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     if (instruction.op->side_by_side) PlaceSideBySide(program, uses, i, aliases.places);
-    if (!instruction.op->keeps_elements || instruction.call.accumulate[0]) continue;
-    const Value input = instruction.inputs[0], output = instruction.outputs[0];
-    if (!IsTransient(program, input) || !IsTransient(program, output)) continue;
-    std::vector<int>& others = sharers[aliases.places[input.id].holder.id];
+    const bool keeps = instruction.op->keeps_elements;
+    if ((!keeps && !instruction.op->elementwise) || instruction.call.accumulate[0]) continue;
+    const Value output = instruction.outputs[0];
     const Uses& own = uses[output.id];
-    aliases.idle[i] = std::ranges::all_of(others, [&](int other) {
-      return uses[other].FirstWriteAfter(i) > own.last && own.FirstWriteAfter(i) > uses[other].last;
-    });
-    if (!aliases.idle[i]) continue;
-    others.push_back(output.id);
-    aliases.places[output.id] = aliases.places[input.id];
+    for (const Value input : instruction.inputs) {
+      if (!CanShare(program, input, output) || aliases.places[input.id].pitch > 0) continue;
+      std::vector<int>& others = sharers[aliases.places[input.id].holder.id];
+      const auto allows = [&](int other) {
+        if (!keeps) return uses[other].last <= i && own.touches[0].instruction == i;
+        return uses[other].FirstWriteAfter(i) > own.last &&
+               own.FirstWriteAfter(i) > uses[other].last;
+      };
+      if (!std::ranges::all_of(others, allows)) continue;
+      others.push_back(output.id);
+      aliases.places[output.id] = aliases.places[input.id];
+      aliases.idle[i] = keeps;
+      break;
+    }
   }
   return aliases;
 }

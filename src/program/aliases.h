@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that share memory. The result of an op that keeps all elements in their order (a reshape)
-// lies where its input does, unless one of the two is written while the other is still needed.
+// lies where its input does, unless one of the two is written while the other is still needed. That
+// of an elementwise op replaces an input that is not needed any more.
 // Values that an op wants side by side (Op::side_by_side) become columns of one matrix, if all
 // instructions that read or write them can deal with columns.
 #pragma once

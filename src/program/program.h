@@ -53,8 +53,4 @@ struct Program {
   bool IsParameter(Value value) const { return value && info(value).kind == ValueKind::kParameter; }
 };
 
-// One line per instruction, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)
-// {transpose_a=false}".
-std::string Dump(const Program& program);
-
 }  // namespace syntra

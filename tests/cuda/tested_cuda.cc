@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA kernels on a GPU as the backend under test. Operands of single kernels are copied to the
 // GPU and back, together with their guards.
+#include <algorithm>
+
 #include "kernels/cuda.h"
 #include "kernels/op.h"
 #include "tests/kernels/tested.h"
@@ -18,6 +20,7 @@ class Copy {
     device_.CopyIn(memory_.data(), host_, memory_.size());
   }
   std::byte* data() const { return memory_.data() + kTestedGuard; }
+  const void* host() const { return host_ + kTestedGuard; }
   void Return() const { device_.CopyOut(host_, memory_.data(), memory_.size()); }
 
  private:
@@ -42,8 +45,12 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
                  joined](const KernelArguments& arguments) {
     Device& device = FastBackend().device();
     std::vector<Copy> copies;
+    // An output may lie in an input's memory.
     const auto place = [&](void* host, size_t bytes) -> void* {
-      return host ? copies.emplace_back(device, host, bytes).data() : nullptr;
+      if (host == nullptr) return nullptr;
+      const auto placed = std::ranges::find(copies, host, &Copy::host);
+      if (placed != copies.end()) return placed->data();
+      return copies.emplace_back(device, host, bytes).data();
     };
     // Operands side by side are columns of one matrix, which is copied as a whole.
     const auto place_all = [&](std::span<void* const> hosts, const std::vector<TensorType>& types,

@@ -333,7 +333,22 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
 
 using KernelColumns = KernelSweep;
 
+using KernelInPlace = KernelSweep;
+
 using KernelTypes = KernelSweep;
+
+// The inputs in whose memory output 0 of an elementwise op may lie.
+std::vector<size_t> InputsToReplace(const OpCall& call) {
+  std::vector<size_t> inputs;
+  const TensorType& output = call.outputs[0];
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const TensorType& input = call.inputs[i];
+    if (input.dtype == output.dtype && input.shape.size() == output.shape.size()) {
+      inputs.push_back(i);
+    }
+  }
+  return inputs;
+}
 
 // The trials whose operands may be columns of wider matrices.
 std::vector<SweepCase> TrialsWithColumns() {
@@ -387,6 +402,31 @@ TEST_P(KernelColumns, GetWhatDenseOperandsGet) {
     call.accumulate[i] = IsFloat(call.outputs[i].dtype);
   }
   ExpectSums(*BindTested(op_, call), call);
+}
+
+// The trials of elementwise ops whose result may lie in the memory of an input.
+std::vector<SweepCase> TrialsInPlace() {
+  std::vector<SweepCase> trials;
+  for (const SweepCase& sweep : AllTrials()) {
+    if (!GetOp(sweep.op).elementwise) continue;
+    const Trial trial = MakeTrial(sweep, kSeed);
+    if (!InputsToReplace(trial.call).empty()) trials.push_back(sweep);
+  }
+  return trials;
+}
+
+TEST_P(KernelInPlace, ReplacesAnInputByWhatItWritesElsewhere) {
+  const Contents apart = RunWith(call_, before_, false);
+  const BoundKernel kernel = *BindTested(op_, call_);
+  for (const size_t input : InputsToReplace(call_)) {
+    Operands operands(call_.inputs, 0, 0);
+    for (size_t i = 0; i < inputs_.size(); ++i) operands.Set(i, Stored(inputs_[i]));
+    const GuardedMemory workspace(kernel.workspace_bytes);
+    const std::vector<void*> from = operands.pointers();
+    kernel.run({from, {&from[input], 1}, workspace.data()});
+    EXPECT_EQ(TakeComplaints(), "");
+    EXPECT_EQ(operands.Contents(input), apart[0]) << "in place of input " << input;
+  }
 }
 
 // As few subsets of n results as suffice so that of any two results, each is in one without the
@@ -514,6 +554,7 @@ std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
 
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllTrials()), TestName);
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelColumns, testing::ValuesIn(TrialsWithColumns()), TestName);
+INSTANTIATE_TEST_SUITE_P(AllOps, KernelInPlace, testing::ValuesIn(TrialsInPlace()), TestName);
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelTypes, testing::ValuesIn(SmallTrials()), TestName);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(KernelTypes);  // in simulation
 

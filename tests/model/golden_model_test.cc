@@ -237,6 +237,7 @@ TEST_P(MutatedModel, FailsTheComparison) {
       mutation = {instruction.op, k};
       Op wrong = *instruction.op;
       wrong.reference = &WrongReference;
+      wrong.keeps_elements = false;  // so that it runs
       Program mutated = program;
       mutated.instructions[i].op = &wrong;
       EXPECT_GT(error(mutated), 1e-4)

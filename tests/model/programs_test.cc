@@ -11,6 +11,7 @@
 #include "nn/layers.h"
 #include "program/finite_differences.h"
 #include "tests/base/error_of.h"
+#include "tests/program/dump.h"
 
 namespace syntra {
 namespace {

@@ -68,7 +68,25 @@ TEST(Aliases, WhatIsAddedToAnAliasIsComputed) {
   EXPECT_FALSE(sum.DoesNothing(3));
 }
 
-TEST(Aliases, InputsKeepTheirMemory) { EXPECT_EQ(PlanSketch().Reshape(kY, kIn).HolderOf(kY), kY); }
+TEST(Aliases, InputsKeepTheirMemory) {
+  EXPECT_EQ(PlanSketch().Reshape(kY, kIn).HolderOf(kY), kY);
+  EXPECT_EQ(PlanSketch().Scale(kY, kIn).HolderOf(kY), kY);
+}
+
+TEST(Aliases, AnElementwiseResultReplacesAnInputThatIsNotNeeded) {
+  const PlanSketch last = PlanSketch().Scale(kX, kIn).Scale(kY, kX).Scale(kZ, kY);
+  EXPECT_EQ(last.HolderOf(kY), kX);
+  EXPECT_EQ(last.HolderOf(kZ), kX);
+  EXPECT_FALSE(last.DoesNothing(1));
+  const PlanSketch needed = PlanSketch().Scale(kX, kIn).Scale(kY, kX).Scale(kZ, kX);
+  EXPECT_EQ(needed.HolderOf(kY), kY);
+  EXPECT_EQ(needed.HolderOf(kZ), kX);
+  const PlanSketch as_another =
+      PlanSketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kZ, kX).Reshape(kX, kY);
+  EXPECT_EQ(as_another.HolderOf(kZ), kZ);
+  const PlanSketch sum = PlanSketch().Scale(kX, kIn).Scale(kY, kIn).Scale(kY, kX, true);
+  EXPECT_EQ(sum.HolderOf(kY), kY);
+}
 
 }  // namespace
 }  // namespace syntra

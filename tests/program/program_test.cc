@@ -7,6 +7,7 @@
 
 #include "base/source_directory.h"
 #include "program/compositions.h"
+#include "program/dump.h"
 #include "program/finite_differences.h"
 #include "tests/base/error_of.h"
 
@@ -135,16 +136,18 @@ TEST(MemoryPlan, NoTwoLiveAllocationsOverlap) {
 TEST(MemoryPlan, EveryOperandIsAliveAtItsInstruction) {
   const Running running(Tower(true));
   const Program& tower = running.executable.program();
+  const MemoryPlan& plan = running.executable.plan();
   std::map<int, Allocation> allocation_of;
-  for (const Allocation& allocation : running.executable.plan().allocations) {
+  for (const Allocation& allocation : plan.allocations) {
     if (allocation.value) allocation_of[allocation.value.id] = allocation;
   }
   for (size_t i = 0; i < tower.instructions.size(); ++i) {
     for (const auto* operands : {&tower.instructions[i].inputs, &tower.instructions[i].outputs}) {
       for (const Value value : *operands) {
         if (!value || tower.info(value).kind != ValueKind::kTransient) continue;
-        EXPECT_LE(allocation_of.at(value.id).first, i);
-        EXPECT_GE(allocation_of.at(value.id).last, i);
+        const Allocation& allocation = allocation_of.at(plan.places[value.id].holder.id);
+        EXPECT_LE(allocation.first, i);
+        EXPECT_GE(allocation.last, i);
       }
     }
   }
