@@ -107,7 +107,7 @@ struct Op {
   // Output 0 has the elements of input 0 in the same order. If they are of the same type, it may
   // lie in its memory, and nothing is left to do.
   bool keeps_elements = false;
-  // An element of output 0 depends on only that element of each input of its type and size, so
+  // An element of output 0 depends on only that element of each input of its type and shape, so
   // output 0 may lie in the memory of such an input.
   bool elementwise = false;
   // Output 1 is a mask (kernels/bit_mask.h) of where gradients pass through output 0, as of a ReLU.

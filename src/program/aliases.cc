@@ -49,11 +49,11 @@ bool IsTransient(const Program& program, Value value) {
   return program.info(value).kind == ValueKind::kTransient;
 }
 
-// Whether two values can lie in the same memory.
-bool CanShare(const Program& program, Value a, Value b) {
-  if (!a || !IsTransient(program, a) || !IsTransient(program, b)) return false;
-  const TensorType &x = program.info(a).type, &y = program.info(b).type;
-  return x.dtype == y.dtype && x.shape.size() == y.shape.size();
+// Whether an instruction's output may lie where its input does, as far as their types tell.
+bool CanShare(const Program& program, const Op& op, Value input, Value output) {
+  if (!input || !IsTransient(program, input) || !IsTransient(program, output)) return false;
+  const TensorType &x = program.info(input).type, &y = program.info(output).type;
+  return op.keeps_elements ? x.dtype == y.dtype : x == y;
 }
 
 // Places what instruction i would have side by side so, if everything else can deal with that.
@@ -107,7 +107,8 @@ Aliases FindAliases(const Program& program) {
     const Value output = instruction.outputs[0];
     const Uses& own = uses[output.id];
     for (const Value input : instruction.inputs) {
-      if (!CanShare(program, input, output) || aliases.places[input.id].pitch > 0) continue;
+      if (!CanShare(program, *instruction.op, input, output) || aliases.places[input.id].pitch > 0)
+        continue;
       std::vector<int>& others = sharers[aliases.places[input.id].holder.id];
       const auto allows = [&](int other) {
         if (!keeps) return uses[other].last <= i && own.touches[0].instruction == i;

@@ -340,12 +340,8 @@ using KernelTypes = KernelSweep;
 // The inputs in whose memory output 0 of an elementwise op may lie.
 std::vector<size_t> InputsToReplace(const OpCall& call) {
   std::vector<size_t> inputs;
-  const TensorType& output = call.outputs[0];
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const TensorType& input = call.inputs[i];
-    if (input.dtype == output.dtype && input.shape.size() == output.shape.size()) {
-      inputs.push_back(i);
-    }
+    if (call.inputs[i] == call.outputs[0]) inputs.push_back(i);
   }
   return inputs;
 }

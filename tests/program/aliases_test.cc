@@ -88,5 +88,18 @@ TEST(Aliases, AnElementwiseResultReplacesAnInputThatIsNotNeeded) {
   EXPECT_EQ(sum.HolderOf(kY), kY);
 }
 
+// A sum over the last axis, whose factor has as many elements but other ones.
+TEST(Aliases, ResultsReplaceOnlyInputsOfTheirShape) {
+  const TensorType x{DType::kF32, {2, 2, 2}}, factor{DType::kF32, {1, 2, 2}};
+  const TensorType y{DType::kF32, {2, 2, 1}};
+  Program program;
+  program.values = {{.type = x, .kind = ValueKind::kInput}, {.type = factor}, {.type = y}};
+  program.instructions.push_back(
+      {&GetOp("affine"), {{}, {factor}, {factor}, {false}}, {{0}}, {{1}}});
+  program.instructions.push_back(
+      {&GetOp("sum_to"), {{}, {x, factor}, {y}, {false}}, {{0}, {1}}, {{2}}});
+  EXPECT_EQ(FindAliases(program).places[2].holder.id, 2);
+}
+
 }  // namespace
 }  // namespace syntra
