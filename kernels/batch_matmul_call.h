@@ -9,16 +9,20 @@
 
 namespace syntra {
 
+// Whether operand `number` of a call, 0 for a, 1 for b or 2 for c, has its rows first.
+inline bool HasRowsFirst(const Attributes& attributes, int64_t number) {
+  return std::ranges::count(attributes.List("rows_first"), number) > 0;
+}
+
 // An operand [.., H, R, C] or, with its rows first, [.., R, H, C]: a matrix [R, C] of each head for
 // each index of the axes before. [R, C] alone is one head.
 struct BatchOperand {
   int64_t heads = 1, rows = 0, columns = 0;
   bool rows_first = false;
 
-  // Operand `number` of a call: 0 for a, 1 for b, 2 for c.
   static BatchOperand Of(const Attributes& attributes, int64_t number, const Shape& shape) {
     if (shape.rank() == 2) return {1, shape[0], shape[1], false};
-    const bool rows_first = std::ranges::count(attributes.List("rows_first"), number) > 0;
+    const bool rows_first = HasRowsFirst(attributes, number);
     return {shape[rows_first ? -2 : -3], shape[rows_first ? -3 : -2], shape[-1], rows_first};
   }
 

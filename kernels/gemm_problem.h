@@ -27,6 +27,11 @@ struct GemmProblem {
   float alpha = 1.0f;
   bool accumulate = false;  // not with an epilogue
   Epilogue epilogue = Epilogue::kNone;
+
+  // Elements from one stored row to the next, also of dense rows.
+  int64_t a_row() const { return a_stride > 0 ? a_stride : transpose_a ? m : k; }
+  int64_t b_row() const { return b_stride > 0 ? b_stride : transpose_b ? k : n; }
+  int64_t c_row() const { return c_stride > 0 ? c_stride : n; }
 };
 
 }  // namespace syntra

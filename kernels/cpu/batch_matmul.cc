@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_matmul with oneDNN. Operands of another element type than the product's are first converted
-// into the workspace.
+// batch_matmul: each thread computes whole products. Operands of another element type than the
+// product's are first converted into the workspace.
 #include "kernels/batch_matmul_call.h"
 
 #include <memory>

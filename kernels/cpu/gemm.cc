@@ -227,21 +227,18 @@ struct Bands {
     count = BandCount(whole, requested, turned);
     threads = count > 1 ? GemmThreads::kCaller : requested;
     problem.m = whole.m / count;
-    const int64_t dense = whole.transpose_a ? whole.m : whole.k;
-    const int64_t a_stride = whole.a_stride > 0 ? whole.a_stride : dense;
-    const int64_t c_stride = whole.c_stride > 0 ? whole.c_stride : whole.n;
-    a_bytes = problem.m * (whole.transpose_a ? 1 : a_stride) * SizeOf(whole.ab);
-    c_bytes = problem.m * c_stride * SizeOf(whole.c);
+    a_bytes = problem.m * (whole.transpose_a ? 1 : whole.a_row()) * SizeOf(whole.ab);
+    c_bytes = problem.m * whole.c_row() * SizeOf(whole.c);
     mask_bytes = problem.m * MaskStride(whole.n);
-    if (whole.n == 1 && c_stride > 1) {
-      column.emplace(Column{problem, c_stride});
+    if (whole.n == 1 && whole.c_row() > 1) {
+      column.emplace(Column{problem, whole.c_row()});
       column_bytes = AlignUp(problem.m * sizeof(float));
       problem.c = DType::kF32;
       problem.c_stride = 0;
       problem.accumulate = false;
     }
     if (!turned) return;
-    turn = {.rows = whole.k, .columns = problem.m, .stride = a_stride, .dtype = whole.ab};
+    turn = {.rows = whole.k, .columns = problem.m, .stride = whole.a_row(), .dtype = whole.ab};
     turned_bytes = AlignUp(problem.m * whole.k * SizeOf(whole.ab));
     problem.transpose_a = false;
     problem.a_stride = 0;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// In registers are up to 6 x 64 sums. For each word of k, 4 vectors of a panel of B are multiplied
+// with 6 words of A and added to them. A word is an f32, or two bf16 that follow each other in k.
 #include "kernels/cpu/panel_gemm.h"
 
 #include <algorithm>
@@ -10,78 +12,144 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/panel_gemm.cc"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/register_tile-inl.h"
+#include "kernels/cpu/pack.h"
+#include "kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-bool MultipliesPanels(DType type) { return HasRegisterTiles(type); }
-
 #if SYNTRA_AVX512
 
-// The rows of C beside a panel of B, `words` of k.
-template <bool kPairs, typename T>
-void MultiplyAs(const GemmProblem& p, int64_t words, bool accumulate, const void* a,
-                const void* panel, T* c) {
-  const auto* b = static_cast<const float*>(panel);
-  const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
-  const auto sums_at = [&](int64_t row) {
-    return TileSums<T>{c + row * c_stride, c_stride, p.alpha, accumulate};
-  };
-  constexpr int kMost = kStripColumns;
-  if (p.transpose_a) {
-    constexpr int kRest = kPanelColumns % kMost;
-    const auto* strip = static_cast<const float*>(a);
-    for (int64_t row = 0; row < p.m;) {
-      if (row % kPanelColumns + kMost <= kPanelColumns) {
-        RegisterTile<kPairs, kMost>(StripWords<kMost>{strip}, b, words, sums_at(row));
-        strip += kMost * words;
-        row += kMost;
-      } else {
-        RegisterTile<kPairs, kRest>(StripWords<kRest>{strip}, b, words, sums_at(row));
-        strip += kRest * words;
-        row += kRest;
+bool HasProduct(DType type) { return type == DType::kF32 || kProcessor.avx512_bf16; }
+
+// Adds products of f32, or of pairs of bf16 (for which Highway 1.0 has no instruction).
+template <bool kPairs>
+HWY_INLINE FloatVector MultiplyAdd(FloatVector a, FloatVector b, FloatVector sum) {
+  if constexpr (!kPairs) return hn::MulAdd(a, b, sum);
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+  return sum;
+}
+
+// Where the words of kRows rows of A are: in a strip (PanelLayout::kStrips) of kRows columns, or in
+// the rows themselves.
+template <int kRows>
+struct StripWords {
+  const float* strip;
+
+  HWY_INLINE float operator()(int64_t word, int row) const { return strip[word * kRows + row]; }
+};
+
+struct RowWords {
+  const std::byte* rows;
+  int64_t stride;  // bytes from one row to the next
+
+  HWY_INLINE float operator()(int64_t word, int row) const {
+    float value;
+    std::memcpy(&value, rows + row * stride + word * kWordBytes, sizeof(value));
+    return value;
+  }
+};
+
+// Where sums go.
+template <typename T>
+struct TileSums {
+  T* c;
+  int64_t stride;  // elements from one row to the next
+  float alpha;
+  bool accumulate;
+};
+
+// kRows rows and 64 columns of C = alpha A B (+ C), where B is a panel of `words` rows.
+template <bool kPairs, int kRows, typename Words, typename T>
+void RegisterTile(Words a, const float* b, int64_t words, const TileSums<T>& result) {
+  constexpr int kVectors = kPanelColumns / 16;
+  const FloatTag d;
+  FloatVector sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      sums[i][j] = hn::Zero(d);
+      __builtin_prefetch(result.c + i * result.stride + 16 * j, 1);
+    }
+  }
+  for (int64_t word = 0; word < words; ++word, b += kPanelColumns) {
+    FloatVector row[kVectors];
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, b + 16 * j);
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      const FloatVector factor = hn::Set(d, a(word, i));
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        sums[i][j] = MultiplyAdd<kPairs>(factor, row[j], sums[i][j]);
       }
     }
-    return;
   }
-  const int64_t stride = (p.a_stride > 0 ? p.a_stride : p.k) * static_cast<int64_t>(SizeOf(p.ab));
-  const auto tile = [&](auto rows, int64_t row) {
-    RegisterTile<kPairs, rows>(RowWords{static_cast<const std::byte*>(a) + row * stride, stride}, b,
-                               words, sums_at(row));
-  };
-  int64_t row = 0;
-  for (; row + kMost <= p.m; row += kMost) tile(std::integral_constant<int, kMost>(), row);
-  switch (p.m - row) {
-    case 1:
-      return tile(std::integral_constant<int, 1>(), row);
-    case 2:
-      return tile(std::integral_constant<int, 2>(), row);
-    case 3:
-      return tile(std::integral_constant<int, 3>(), row);
-    case 4:
-      return tile(std::integral_constant<int, 4>(), row);
-    case 5:
-      return tile(std::integral_constant<int, 5>(), row);
-    default:
-      return;
+  const FloatVector alpha = hn::Set(d, result.alpha);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      StoreResult(hn::Mul(alpha, sums[i][j]), result.c + i * result.stride + 16 * j, Whole(),
+                  result.accumulate);
+    }
   }
 }
 
-void MultiplyPanel(const GemmProblem& p, int64_t words, bool accumulate, const void* a,
-                   const void* panel, void* c) {
-  if (p.ab == DType::kF32) {
-    return MultiplyAs<false>(p, words, accumulate, a, panel, static_cast<float*>(c));
+// 64 rows and columns of C. `strips` is a panel of A in strips.
+template <bool kPairs, typename T>
+void Square(const float* strips, const float* b, int64_t words, TileSums<T> sums) {
+  constexpr int kStrip = kStripColumns, kRest = kPanelColumns % kStrip;
+  for (int row = 0; row + kStrip <= kPanelColumns; row += kStrip) {
+    RegisterTile<kPairs, kStrip>(StripWords<kStrip>{strips}, b, words, sums);
+    strips += kStrip * words;
+    sums.c += kStrip * sums.stride;
   }
-  WithActivation(p.c, [&](auto type) {
-    MultiplyAs<true>(p, words, accumulate, a, panel, static_cast<decltype(type)*>(c));
-  });
+  RegisterTile<kPairs, kRest>(StripWords<kRest>{strips}, b, words, sums);
+}
+
+// `count` rows of C, at most as many as a tile has.
+template <bool kPairs, int kRows = kStripColumns, typename T>
+void TileOfRows(int64_t count, const RowWords& a, const float* b, int64_t words,
+                const TileSums<T>& sums) {
+  if (count == kRows) return RegisterTile<kPairs, kRows>(a, b, words, sums);
+  if constexpr (kRows > 1) TileOfRows<kPairs, kRows - 1>(count, a, b, words, sums);
+}
+
+template <bool kPairs, typename T>
+void MultiplyAs(const GemmProblem& p, const void* a, const void* panel, T* c) {
+  const auto* b = static_cast<const float*>(panel);
+  const int64_t words = p.k / RowsPerWord(p.ab);
+  const auto sums_at = [&](int64_t row) {
+    return TileSums<T>{c + row * p.c_row(), p.c_row(), p.alpha, p.accumulate};
+  };
+  if (p.transpose_a) {
+    const auto* strips = static_cast<const float*>(a);
+    for (int64_t row = 0; row < p.m; row += kPanelColumns) {
+      Square<kPairs>(strips + row * words, b, words, sums_at(row));
+    }
+    return;
+  }
+  const int64_t stride = p.a_row() * static_cast<int64_t>(SizeOf(p.ab));
+  for (int64_t row = 0; row < p.m; row += kStripColumns) {
+    const RowWords rows{static_cast<const std::byte*>(a) + row * stride, stride};
+    TileOfRows<kPairs>(std::min(kStripColumns, p.m - row), rows, b, words, sums_at(row));
+  }
+}
+
+void Multiply(const GemmProblem& p, const void* a, const void* panel, void* c) {
+  if (p.ab == DType::kF32) return MultiplyAs<false>(p, a, panel, static_cast<float*>(c));
+  WithActivation(
+      p.c, [&](auto type) { MultiplyAs<true>(p, a, panel, static_cast<decltype(type)*>(c)); });
 }
 
 #else
 
-void MultiplyPanel(const GemmProblem&, int64_t, bool, const void*, const void*, void*) {
+bool HasProduct(DType) { return false; }
+
+void Multiply(const GemmProblem&, const void*, const void*, void*) {
   Fail(ExitCode::kInternal, "no product of panels for these vectors");
 }
 
@@ -93,10 +161,17 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace syntra {
-namespace {
 
-HWY_EXPORT(MultipliesPanels);
-HWY_EXPORT(MultiplyPanel);
+HWY_EXPORT(HasProduct);
+HWY_EXPORT(Multiply);
+
+bool MultipliesPanels(DType type) { return HWY_DYNAMIC_DISPATCH(HasProduct)(type); }
+
+void MultiplyPanel(const GemmProblem& problem, const void* a, const std::byte* panel, void* c) {
+  HWY_DYNAMIC_DISPATCH(Multiply)(problem, a, panel, c);
+}
+
+namespace {
 
 // With fewer columns, it takes longer to pack a transposed A of f32 than the library loses on it.
 constexpr int64_t kMostRowsPerColumn = 4;
@@ -110,9 +185,7 @@ PanelPacking PackingOfB(const GemmProblem& p, int64_t words) {
           .transposed = p.transpose_b,
           .stored = p.ab,
           .packed = p.ab,
-          .stride = p.b_stride > 0  ? p.b_stride
-                    : p.transpose_b ? p.k
-                                    : p.n};
+          .stride = p.b_row()};
 }
 
 PanelPacking PackingOfA(const GemmProblem& p, int64_t words) {
@@ -121,7 +194,7 @@ PanelPacking PackingOfA(const GemmProblem& p, int64_t words) {
           .transposed = false,
           .stored = p.ab,
           .packed = p.ab,
-          .stride = p.a_stride > 0 ? p.a_stride : p.m,
+          .stride = p.a_row(),
           .layout = PanelLayout::kStrips};
 }
 
@@ -133,8 +206,7 @@ bool PanelGemm::Covers(const GemmProblem& p) {
          p.k % RowsPerWord(p.ab) == 0 && CanPack(PackingOfB(p, words)) &&
          (!p.transpose_a || CanPack(PackingOfA(p, words))) &&
          (!p.transpose_a || p.ab == DType::kBF16 || p.m <= kMostRowsPerColumn * p.n) &&
-         (words <= kMostWords || p.c == DType::kF32) &&
-         HWY_DYNAMIC_DISPATCH(MultipliesPanels)(p.ab);
+         (words <= kMostWords || p.c == DType::kF32) && MultipliesPanels(p.ab);
 }
 
 PanelGemm::PanelGemm(const GemmProblem& problem)
@@ -147,28 +219,31 @@ size_t PanelGemm::workspace_bytes() const {
 }
 
 void PanelGemm::Run(const void* a, const void* b, void* c, std::byte* workspace) const {
-  const GemmProblem& p = problem_;
-  const auto size = static_cast<int64_t>(SizeOf(p.ab));
   for (int64_t first = 0; first < words_; first += kMostWords) {
-    const int64_t words = std::min(kMostWords, words_ - first);
-    const int64_t k = first * RowsPerWord(p.ab);
-    const PanelPacking packing_b = PackingOfB(p, words), packing_a = PackingOfA(p, words);
-    std::byte* strips = workspace + PackedBytes(packing_b);
-    const auto* left = static_cast<const std::byte*>(a);
-    if (p.transpose_a) {
-      Pack(packing_a, left + k * packing_a.stride * size, strips);
-      left = strips;
-    } else {
-      left += k * size;
-    }
-    for (int64_t column = 0; column < p.n; column += kPanelColumns) {
-      const int64_t from =
-          p.transpose_b ? column * packing_b.stride + k : k * packing_b.stride + column;
-      Pack(packing_b, static_cast<const std::byte*>(b) + from * size, workspace);
-      HWY_DYNAMIC_DISPATCH(MultiplyPanel)
-      (p, words, p.accumulate || first > 0, left, workspace,
-       static_cast<std::byte*>(c) + column * SizeOf(p.c));
-    }
+    RunWords(first, std::min(kMostWords, words_ - first), a, b, c, workspace);
+  }
+}
+
+void PanelGemm::RunWords(int64_t first, int64_t words, const void* a, const void* b, void* c,
+                         std::byte* workspace) const {
+  const auto size = static_cast<int64_t>(SizeOf(problem_.ab));
+  const int64_t k = first * RowsPerWord(problem_.ab), a_row = problem_.a_row(),
+                b_row = problem_.b_row();
+  GemmProblem part = problem_;
+  part.k = words * RowsPerWord(problem_.ab);
+  part.a_stride = a_row;
+  part.accumulate = problem_.accumulate || first > 0;
+  const PanelPacking packing = PackingOfB(problem_, words);
+  const auto* left = static_cast<const std::byte*>(a) + k * (part.transpose_a ? a_row : 1) * size;
+  if (part.transpose_a) {
+    std::byte* strips = workspace + PackedBytes(packing);
+    Pack(PackingOfA(problem_, words), left, strips);
+    left = strips;
+  }
+  for (int64_t column = 0; column < part.n; column += kPanelColumns) {
+    const int64_t from = part.transpose_b ? column * b_row + k : k * b_row + column;
+    Pack(packing, static_cast<const std::byte*>(b) + from * size, workspace);
+    MultiplyPanel(part, left, workspace, static_cast<std::byte*>(c) + column * SizeOf(part.c));
   }
 }
 

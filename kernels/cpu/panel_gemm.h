@@ -10,10 +10,19 @@
 
 namespace syntra {
 
+// Whether this processor multiplies panels of this type in registers: it needs AVX-512, for bf16
+// also AVX512_BF16.
+bool MultipliesPanels(DType type);
+
+// The 64 columns of C beside a packed panel of B (PanelLayout::kRows). `a` is A or, if it is
+// transposed, its panels in strips (PanelLayout::kStrips). m, a_stride, c_stride, k, types, alpha
+// and accumulate are the problem's.
+void MultiplyPanel(const GemmProblem& problem, const void* a, const std::byte* panel, void* c);
+
 class PanelGemm {
  public:
-  // Whether this processor has AVX-512, for bf16 also AVX512_BF16, and the sizes are those that the
-  // kernel serves: C has whole panels of columns and, if A is transposed, of rows.
+  // Whether the processor does, and the sizes are those that the kernel serves: C has whole panels
+  // of columns and, if A is transposed, of rows.
   static bool Covers(const GemmProblem& problem);
 
   explicit PanelGemm(const GemmProblem& problem);
@@ -22,6 +31,10 @@ class PanelGemm {
   void Run(const void* a, const void* b, void* c, std::byte* workspace) const;
 
  private:
+  // The part of `words` words from `first` on.
+  void RunWords(int64_t first, int64_t words, const void* a, const void* b, void* c,
+                std::byte* workspace) const;
+
   GemmProblem problem_;
   int64_t words_;  // of a row of op(A)
 };

@@ -112,9 +112,9 @@ void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* w
 void TileGemm::Multiply(const Operands& operands, const Part& part) const {
   const GemmProblem& p = problem_;
   const int64_t panel_bytes = words_ * kPanelRowBytes;
-  const int64_t a_row = 2 * (p.a_stride > 0 ? p.a_stride : p.k);
+  const int64_t a_row = 2 * p.a_row();
   const auto element = static_cast<int64_t>(SizeOf(p.c));
-  const int64_t c_row = element * (p.c_stride > 0 ? p.c_stride : p.n);
+  const int64_t c_row = element * p.c_row();
   const int64_t mask_row = MaskStride(p.n);
   const auto rows_at = [&](int64_t row) -> AmxTiles::Rows {
     if (p.transpose_a) {

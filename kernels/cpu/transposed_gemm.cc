@@ -13,66 +13,14 @@
 
 #include "base/divide.h"
 #include "core/buffer.h"
-#include "core/simd_targets.h"
+#include "core/thread.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/pack.h"
+#include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/processor.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/transposed_gemm.cc"
-#include "hwy/foreach_target.h"
-#include "kernels/cpu/register_tile-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace syntra {
-namespace HWY_NAMESPACE {
-
-bool HasProduct(DType type) { return HasRegisterTiles(type); }
-
-#if SYNTRA_AVX512
-
-template <bool kPairs>
-void SquareOf(const float* a, const float* b, int64_t words, float* c, int64_t stride,
-              bool accumulate) {
-  constexpr int kStrip = kStripColumns, kRest = kPanelColumns % kStrip;
-  const auto sums_at = [&](int row) {
-    return TileSums<float>{c + row * stride, stride, 1.0f, accumulate};
-  };
-  int row = 0;
-  for (; row + kStrip <= kPanelColumns; row += kStrip) {
-    RegisterTile<kPairs, kStrip>(StripWords<kStrip>{a + row * words}, b, words, sums_at(row));
-  }
-  RegisterTile<kPairs, kRest>(StripWords<kRest>{a + row * words}, b, words, sums_at(row));
-}
-
-// 64 rows and columns of C. A is a panel in strips, B one in rows.
-void Square(DType type, const void* a, const void* b, int64_t words, float* c, int64_t stride,
-            bool accumulate) {
-  const auto *left = static_cast<const float*>(a), *right = static_cast<const float*>(b);
-  if (type == DType::kBF16) {
-    SquareOf<true>(left, right, words, c, stride, accumulate);
-  } else {
-    SquareOf<false>(left, right, words, c, stride, accumulate);
-  }
-}
-
-#else
-
-void Square(DType, const void*, const void*, int64_t, float*, int64_t, bool) {
-  Fail(ExitCode::kInternal, "no transposed product for these vectors");
-}
-
-#endif
-
-}  // namespace HWY_NAMESPACE
-}  // namespace syntra
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace syntra {
 namespace {
-
-HWY_EXPORT(HasProduct);
-HWY_EXPORT(Square);
 
 // The rows of words of a panel, and the panels of the narrower operand, that are multiplied at
 // once: 1 MiB.
@@ -165,7 +113,7 @@ bool TransposedGemm::Covers(const GemmProblem& p, const Operand& a, const Operan
   };
   return p.transpose_a && !p.transpose_b && p.c == DType::kF32 && p.alpha == 1.0f &&
          p.epilogue == Epilogue::kNone && p.c_stride == 0 && packs(a) && packs(b) &&
-         (UsesTiles(p.ab) || HWY_DYNAMIC_DISPATCH(HasProduct)(p.ab));
+         (UsesTiles(p.ab) || MultipliesPanels(p.ab));
 }
 
 TransposedGemm::TransposedGemm(const GemmProblem& problem, Operand a, Operand b)
@@ -209,8 +157,13 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
     if (tiles) {
       SquareOfTiles(*tiles, rows, columns, packed, square, stride);
     } else {
-      const bool adds = accumulates(words);
-      HWY_DYNAMIC_DISPATCH(Square)(type_, rows, columns, packed, square, stride, adds);
+      MultiplyPanel({.m = kPanelColumns,
+                     .k = packed * RowsPerWord(type_),
+                     .transpose_a = true,
+                     .c_stride = stride,
+                     .ab = type_,
+                     .accumulate = accumulates(words)},
+                    rows, columns, square);
     }
   };
   ForEachRange(words_, kMostWords, [&](Range words) {
@@ -240,4 +193,3 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
 }
 
 }  // namespace syntra
-#endif

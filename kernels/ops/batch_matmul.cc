@@ -20,19 +20,18 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const Shape &a = inputs[0].shape, &b = inputs[1].shape;
   const bool transpose_a = attributes.Flag("transpose_a");
   const bool transpose_b = attributes.Flag("transpose_b");
-  const Attributes::Integers& rows_first = attributes.List("rows_first");
   const auto left = BatchOperand::Of(attributes, 0, a), right = BatchOperand::Of(attributes, 1, b);
   const int before = std::max(a.rank() - 3, 0);
   SYNTRA_CHECK(
       a.rank() == b.rank() && !(transpose_a && transpose_b) &&
-          (a.rank() > 2 || rows_first.empty()) && left.heads == right.heads &&
+          (a.rank() > 2 || attributes.List("rows_first").empty()) && left.heads == right.heads &&
           std::ranges::equal(a.dims().first(before), b.dims().first(before)) &&
           (transpose_a ? left.rows : left.columns) == (transpose_b ? right.columns : right.rows),
       "batch_matmul of {} and {}, {}", ToString(a), ToString(b), attributes.ToString());
   const int64_t rows = transpose_a ? left.columns : left.rows;
   const Shape c = a.With(-1, transpose_b ? right.rows : right.columns);
   if (a.rank() == 2) return {{ResultDType(attributes), c.With(-2, rows)}};
-  const bool result_first = std::ranges::count(rows_first, 2) > 0;
+  const bool result_first = HasRowsFirst(attributes, 2);
   return {{ResultDType(attributes),
            c.With(result_first ? -3 : -2, rows).With(result_first ? -2 : -3, left.heads)}};
 }
@@ -80,7 +79,7 @@ void Gradient(GradientRule& rule) {
                               int result) {
     Attributes::Integers rows_first;
     for (int64_t i = 0; const int operand : {left, right, result}) {
-      if (std::ranges::count(attributes.List("rows_first"), operand) > 0) rows_first.push_back(i);
+      if (HasRowsFirst(attributes, operand)) rows_first.push_back(i);
       ++i;
     }
     const DType dtype = rule.recorder().TypeOf(rule.input(result)).dtype;

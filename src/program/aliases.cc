@@ -106,18 +106,19 @@ Aliases FindAliases(const Program& program) {
     if ((!keeps && !instruction.op->elementwise) || instruction.call.accumulate[0]) continue;
     const Value output = instruction.outputs[0];
     const Uses& own = uses[output.id];
+    // Whether it may lie where this value does.
+    const auto allows = [&](int other) {
+      const Uses& its = uses[other];
+      if (!keeps) return its.last <= i && own.touches[0].instruction == i;
+      return its.FirstWriteAfter(i) > own.last && own.FirstWriteAfter(i) > its.last;
+    };
     for (const Value input : instruction.inputs) {
-      if (!CanShare(program, *instruction.op, input, output) || aliases.places[input.id].pitch > 0)
-        continue;
-      std::vector<int>& others = sharers[aliases.places[input.id].holder.id];
-      const auto allows = [&](int other) {
-        if (!keeps) return uses[other].last <= i && own.touches[0].instruction == i;
-        return uses[other].FirstWriteAfter(i) > own.last &&
-               own.FirstWriteAfter(i) > uses[other].last;
-      };
-      if (!std::ranges::all_of(others, allows)) continue;
+      if (!CanShare(program, *instruction.op, input, output)) continue;
+      const Place& place = aliases.places[input.id];
+      std::vector<int>& others = sharers[place.holder.id];
+      if (place.pitch > 0 || !std::ranges::all_of(others, allows)) continue;
       others.push_back(output.id);
-      aliases.places[output.id] = aliases.places[input.id];
+      aliases.places[output.id] = place;
       aliases.idle[i] = keeps;
       break;
     }

@@ -141,7 +141,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: all");
   app.add_flag("--causal", options.causal);
   app.add_option("--ops", options.ops, "Print the time of each op over so many passes");
-  app.add_flag("--by-operands", options.by_operands, "Those with operands of the same types apart");
+  app.add_flag("--by-operands", options.by_operands,
+               "With --ops: tell calls of an op with operands of other shapes or types apart");
   CLI11_PARSE(app, argc, argv);
   if (options.threads > 0) syntra::SetThreadCount(options.threads);
   return syntra::EndedBy(
